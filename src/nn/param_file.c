@@ -56,6 +56,8 @@ void param_report_say(const struct param_report *r, struct str *out)
         str_addf(out, "; %zu %s strided, made contiguous", r->strided, r->strided == 1 ? "was" : "were");
     if (r->skipped)
         str_addf(out, "; %zu unused, skipped", r->skipped);
+    if (r->rescaled)
+        str_addf(out, "; %zu pair%s rescaled to lora.alpha", r->rescaled, r->rescaled == 1 ? "" : "s");
 }
 
 /* ---- writing ---- */
@@ -120,46 +122,80 @@ static int write_param(const struct param_tensors *t, size_t at, size_t n, struc
     return 0;
 }
 
-static struct st_tensor *header_of(const struct param_tensors *t, enum dtype dtype, struct arena *a)
+static struct st_tensor *header_of(const struct param_tensors *t, const struct param_file_options *o,
+                                   struct arena *a)
 {
-    struct st_tensor *list = ARENA_NEW(a, struct st_tensor, t->n);
+    static const uint64_t no_shape[1];
+    struct st_tensor *list = ARENA_NEW(a, struct st_tensor, t->n + o->n_scalars);
     for (size_t i = 0; i < t->n; i++) {
         uint64_t *shape = ARENA_NEW(a, uint64_t, PARAM_DIMS);
         struct param_layout s = param_layout_of(&t->list[i]);
         list[i] = (struct st_tensor){
             .name = t->list[i].name,
-            .dtype = dtype,
-            .dtype_text = dtype_safetensors(dtype),
+            .dtype = o->dtype,
+            .dtype_text = dtype_safetensors(o->dtype),
             .shape = shape,
             .rank = param_layout_shape(&t->list[i], shape),
             .elements = (uint64_t)s.rows * s.columns,
-            .bytes = (uint64_t)s.rows * s.columns * dtype_size(dtype),
+            .bytes = (uint64_t)s.rows * s.columns * dtype_size(o->dtype),
         };
     }
+    for (size_t i = 0; i < o->n_scalars; i++)
+        list[t->n + i] = (struct st_tensor){
+            .name = o->scalars[i].name,
+            .dtype = DTYPE_F32,
+            .dtype_text = dtype_safetensors(DTYPE_F32),
+            .shape = no_shape,
+            .elements = 1,
+            .bytes = sizeof(float),
+        };
     return list;
 }
 
-int param_file_write(const struct param_tensors *t, const struct weights *w,
-                     const struct param_getter *getter, enum dtype dtype, const char *path,
-                     struct cairn_error *err)
+static int write_scalars(const struct param_file_options *o, size_t first, struct st_writer *writer,
+                         struct cairn_error *err)
 {
-    static const struct st_meta meta[] = { { "format", "pt" } };
+    for (size_t i = 0; i < o->n_scalars; i++)
+        if (st_writer_put(writer, first + i, 0, &o->scalars[i].value, sizeof(float), err))
+            return -1;
+    return 0;
+}
+
+int param_file_write_with(const struct param_tensors *t, const struct param_file_options *o, const char *path,
+                          struct cairn_error *err)
+{
+    static const struct st_meta torch[] = { { "format", "pt" } };
     CLEANUP(st_writer_close) struct st_writer writer = { .out = FILE_OUT_NONE };
     CLEANUP(arena_release) struct arena arena = { 0 };
-    if (dtype != DTYPE_F32 && dtype != DTYPE_F16 && dtype != DTYPE_BF16)
+    if (o->dtype != DTYPE_F32 && o->dtype != DTYPE_F16 && o->dtype != DTYPE_BF16)
         return cairn_fail(err, CAIRN_EUSAGE, "%s: weights can be saved as f32, f16 or bf16, not as %s", path,
-                          dtype_name(dtype));
-    const struct st_contents contents = { header_of(t, dtype, &arena), t->n, meta, ARRAY_LEN(meta),
-                                          ST_ORDER_GIVEN };
-    if (st_writer_open(&writer, path, &contents, true, err))
+                          dtype_name(o->dtype));
+    const struct st_contents contents = {
+        .tensors = header_of(t, o, &arena),
+        .n = t->n + o->n_scalars,
+        .meta = o->meta ? o->meta : torch,
+        .n_meta = o->meta ? o->n_meta : ARRAY_LEN(torch),
+        .order = o->order,
+    };
+    if (st_writer_open(&writer, path, &contents, true, err) || write_scalars(o, t->n, &writer, err))
         return -1;
-    struct writing writing = { .dtype = dtype, .writer = &writer, .weights = w, .getter = getter };
+    struct writing writing = {
+        .dtype = o->dtype, .writer = &writer, .weights = o->weights, .getter = o->getter
+    };
     for (size_t i = 0, n; i < t->n; i += n) {
         n = param_tensors_of(t, i);
         if (write_param(t, i, n, writing, err))
             return -1;
     }
     return st_writer_commit(&writer, err);
+}
+
+int param_file_write(const struct param_tensors *t, const struct weights *w,
+                     const struct param_getter *getter, enum dtype dtype, const char *path,
+                     struct cairn_error *err)
+{
+    struct param_file_options o = { .weights = w, .getter = getter, .dtype = dtype, .order = ST_ORDER_GIVEN };
+    return param_file_write_with(t, &o, path, err);
 }
 
 /* ---- what a file has ---- */

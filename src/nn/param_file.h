@@ -46,11 +46,29 @@ struct param_getter {
 int param_file_write(const struct param_tensors *t, const struct weights *w,
                      const struct param_getter *getter, enum dtype dtype, const char *path,
                      struct cairn_error *err);
+/* The same with more than parameters. */
+struct param_scalar {
+    const char *name;
+    float value; /* f32 in the file, of shape [] */
+};
+struct param_file_options {
+    const struct weights *weights;
+    const struct param_getter *getter; /* NULL: the weights */
+    enum dtype dtype;
+    enum st_order order;
+    const struct st_meta *meta; /* instead of "format": "pt"; NULL: that */
+    size_t n_meta;
+    const struct param_scalar *scalars;
+    size_t n_scalars;
+};
+int param_file_write_with(const struct param_tensors *t, const struct param_file_options *o, const char *path,
+                          struct cairn_error *err);
 
 struct param_report {
     size_t tensors;                 /* that were read */
     size_t strided;                 /* of them: were strided, and made contiguous */
     size_t skipped;                 /* known, and not needed */
+    size_t rescaled;                /* pairs of a LoRA whose alpha / rank is not the model's */
     struct str missing, unexpected; /* one name per line */
 };
 void param_report_release(struct param_report *r);

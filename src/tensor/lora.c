@@ -75,17 +75,46 @@ static int read_whole(struct lora_file *l, struct entry *e, const struct cairn_e
                                l->source.path, e->tensor->name, c->path);
 }
 
-static int read_names(struct lora_file *l, struct entry *entries, struct cairn_error *err)
+/* Keeps the tensors of one expert, where a file names experts.  diffusers calls the one for much noise
+ * "transformer", as it does the only model of other files. */
+static int select_expert(const char *path, enum lora_expert expert, struct entry *entries, size_t *n,
+                         struct cairn_error *err)
 {
-    for (size_t i = 0; i < l->source.n_tensors; i++) {
+    static const char *const noise[LORA_EXPERTS] = { "", "high", "low" };
+    size_t count[LORA_EXPERTS] = { 0 }, kept = 0;
+    for (size_t i = 0; i < *n; i++)
+        count[entries[i].name.expert]++;
+    if (expert == LORA_EXPERT_ANY || count[LORA_EXPERT_ANY] == *n)
+        return 0;
+    bool unnamed = expert == LORA_EXPERT_HIGH && !count[LORA_EXPERT_HIGH] && count[LORA_EXPERT_ANY];
+    enum lora_expert wanted = unnamed ? LORA_EXPERT_ANY : expert;
+    if (!count[wanted])
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: has no LoRA of the %s-noise expert: %.150s", path,
+                          noise[expert], entries[0].tensor->name);
+    for (size_t i = 0; i < *n; i++)
+        if (entries[i].name.expert == wanted)
+            entries[kept++] = entries[i];
+    *n = kept;
+    return 0;
+}
+
+/* *n gets how many of the tensors count. */
+static int read_names(struct lora_file *l, enum lora_expert expert, struct entry *entries, size_t *n,
+                      struct cairn_error *err)
+{
+    *n = l->source.n_tensors;
+    for (size_t i = 0; i < *n; i++) {
         struct cairn_error why = { 0 };
         entries[i].tensor = &l->source.tensors[i];
         if (lora_name_parse(entries[i].tensor->name, &entries[i].name, &why) &&
             read_whole(l, &entries[i], &why, err))
             return -1;
+    }
+    if (select_expert(l->source.path, expert, entries, n, err))
+        return -1;
+    for (size_t i = 0; i < *n; i++)
         if (check_alike(&entries[i], &l->dialect, &entries[0], l->source.path, err))
             return -1;
-    }
     return 0;
 }
 
@@ -104,10 +133,10 @@ static int put_part(struct lora_file *l, struct lora_module *m, const struct ent
     return 0;
 }
 
-static int group_modules(struct lora_file *l, const struct entry *entries, struct cairn_error *err)
+static int group_modules(struct lora_file *l, const struct entry *entries, size_t n, struct cairn_error *err)
 {
     struct arena *a = &l->source.arena;
-    for (size_t i = 0; i < l->source.n_tensors; i++) {
+    for (size_t i = 0; i < n; i++) {
         const struct lora_name *name = &entries[i].name;
         if (!i || strcmp(name->module, entries[i - 1].name.module))
             *ARENA_PUSH(a, l->modules, l->n_modules) = (struct lora_module){
@@ -229,18 +258,19 @@ static int read_module(struct lora_file *l, struct lora_module *m, struct cairn_
     return 0;
 }
 
-static int read_modules(struct lora_file *l, struct cairn_error *err)
+static int read_modules(struct lora_file *l, enum lora_expert expert, struct cairn_error *err)
 {
+    size_t n;
     if (!l->source.n_tensors)
         return cairn_fail(err, CAIRN_EFORMAT, "%s: contains no tensors", l->source.path);
     CLEANUP(mem_free) struct entry *entries = calloc(l->source.n_tensors, sizeof(*entries));
     if (!entries)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu names", l->source.path,
                           l->source.n_tensors);
-    if (read_names(l, entries, err))
+    if (read_names(l, expert, entries, &n, err))
         return -1;
-    qsort(entries, l->source.n_tensors, sizeof(*entries), by_module);
-    if (group_modules(l, entries, err))
+    qsort(entries, n, sizeof(*entries), by_module);
+    if (group_modules(l, entries, n, err))
         return -1;
     for (size_t i = 0; i < l->n_modules; i++)
         if (read_module(l, &l->modules[i], err))
@@ -284,18 +314,23 @@ static int read_config(struct lora_file *l, const char *path, struct cairn_error
     return 0;
 }
 
-int lora_open(struct lora_file *l, const char *path, struct cairn_error *err)
+int lora_open_expert(struct lora_file *l, const char *path, enum lora_expert expert, struct cairn_error *err)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     const char *weights, *config;
     *l = (struct lora_file){ 0 };
     if (adapter_find(&a, path, &weights, &config, err) || source_open(&l->source, weights, err))
         return -1;
-    if (read_config(l, config, err) || read_modules(l, err)) {
+    if (read_config(l, config, err) || read_modules(l, expert, err)) {
         lora_close(l);
         return -1;
     }
     return 0;
+}
+
+int lora_open(struct lora_file *l, const char *path, struct cairn_error *err)
+{
+    return lora_open_expert(l, path, LORA_EXPERT_ANY, err);
 }
 
 void lora_close(struct lora_file *l)

@@ -42,6 +42,8 @@ struct lora_file {
 
 /* path: a file, or the folder of an adapter.  Names and modules belong to l and die with it. */
 int lora_open(struct lora_file *l, const char *path, struct cairn_error *err);
+/* Of a file that has the LoRAs of both experts of a model, that of one; other files open as above. */
+int lora_open_expert(struct lora_file *l, const char *path, enum lora_expert expert, struct cairn_error *err);
 void lora_close(struct lora_file *l); /* accepts a zeroed one; for CLEANUP */
 
 /* Rewrites a file in another dialect.  Where alpha is not 1 per rank, it is folded into the matrices: both
@@ -63,6 +65,8 @@ struct lora_report {
 };
 int lora_convert(const char *in, const char *out, const struct lora_rewrite *o, struct lora_report *report,
                  struct cairn_error *err);
+/* What the matrices are multiplied by for a dialect without alpha. */
+void lora_fold(enum lora_dialect d, double scale, double *down, double *up);
 /* Fails, naming the tensor, when a finite number is beyond what the kind can hold: an infinite weight in its
  * place would ruin a model without a word. */
 int lora_check_fits(const struct st_tensor *t, const float *v, size_t n, enum dtype to,

@@ -57,6 +57,13 @@ static const struct {
     [LORA_DIFFUSERS] = { fold_powers, false },
 };
 
+void lora_fold(enum lora_dialect d, double scale, double *down, double *up)
+{
+    *down = *up = 1;
+    if (scale != 1)
+        dialects[d].fold(scale, down, up);
+}
+
 static int add_part(struct conversion *c, const struct lora_module *m, enum lora_part part, double factor,
                     struct cairn_error *err)
 {
@@ -104,9 +111,8 @@ static int add_alpha(struct conversion *c, const struct lora_module *m, struct c
 static int add_module(struct conversion *c, const struct lora_module *m, struct lora_report *report,
                       struct cairn_error *err)
 {
-    double down = 1, up = 1;
-    if (m->scale != 1)
-        dialects[c->o->to].fold(m->scale, &down, &up);
+    double down, up;
+    lora_fold(c->o->to, m->scale, &down, &up);
     report->modules++;
     report->folded += down != 1 || up != 1;
     if (add_part(c, m, LORA_DOWN, down, err) || add_part(c, m, LORA_UP, up, err))

@@ -90,17 +90,17 @@ static const struct {
 static const struct {
     const char *text;
     enum lora_dialect dialect;
-    int expert;
+    enum lora_expert expert;
 } prefixes[] = {
-    { "lora_unet__",                   LORA_MUSUBI,    0 }, /* Wan-Fun */
-    { "lora_unet_",                    LORA_MUSUBI,    0 },
-    { "diffusion_model.transformer_1.", LORA_COMFY,    1 }, /* ai-toolkit, both experts in one file */
-    { "diffusion_model.transformer_2.", LORA_COMFY,    2 },
-    { "diffusion_model.",              LORA_COMFY,     0 },
-    { "transformer_2.",                LORA_DIFFUSERS, 2 },
-    { "transformer.",                  LORA_DIFFUSERS, 0 },
-    { "base_model.model.",             LORA_ANY,       0 }, /* PEFT's own files */
-    { "",                              LORA_ANY,       0 },
+    { "lora_unet__",                   LORA_MUSUBI, LORA_EXPERT_ANY }, /* Wan-Fun */
+    { "lora_unet_",                    LORA_MUSUBI, LORA_EXPERT_ANY },
+    { "diffusion_model.transformer_1.", LORA_COMFY, LORA_EXPERT_HIGH }, /* ai-toolkit, both experts in one file */
+    { "diffusion_model.transformer_2.", LORA_COMFY, LORA_EXPERT_LOW },
+    { "diffusion_model.",              LORA_COMFY, LORA_EXPERT_ANY },
+    { "transformer_2.",                LORA_DIFFUSERS, LORA_EXPERT_LOW },
+    { "transformer.",                  LORA_DIFFUSERS, LORA_EXPERT_ANY },
+    { "base_model.model.",             LORA_ANY, LORA_EXPERT_ANY }, /* PEFT's own files */
+    { "",                              LORA_ANY, LORA_EXPERT_ANY },
 };
 
 /* What PEFT puts before the name of a module, and into it. */

@@ -40,13 +40,15 @@ enum lora_part {
     LORA_PART_COUNT,
 };
 
+enum lora_expert { LORA_EXPERT_ANY, LORA_EXPERT_HIGH, LORA_EXPERT_LOW, LORA_EXPERTS }; /* noise */
+
 struct lora_name {
     char module[LORA_NAME_MAX]; /* the model's own name if known, else as in the key */
     bool known;                 /* in the table of modules */
     bool embedding;             /* a table that is indexed: its weight is [in, out] */
     enum lora_part part;
     enum lora_dialect dialect;
-    int expert; /* models of two experts in one file: 1 high noise, 2 low noise; 0: not given */
+    enum lora_expert expert; /* of a model with two; LORA_EXPERT_ANY: not given */
 };
 
 const char *lora_dialect_name(enum lora_dialect d); /* "musubi" */

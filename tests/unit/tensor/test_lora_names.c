@@ -114,7 +114,7 @@ static void spellings_of_other_programs_are_read(void)
         const char *key;
         enum lora_part part;
         enum lora_dialect dialect;
-        int expert;
+        enum lora_expert expert;
     } others[] = {
         { "diffusion_model.blocks.3.self_attn.q.lora_down.weight", LORA_DOWN, LORA_COMFY, 0 },
         { "diffusion_model.blocks.3.self_attn.q.lora.up.weight", LORA_UP, LORA_COMFY, 0 },
