@@ -40,26 +40,36 @@ static void bias_shape(struct check *c, const struct shape *s)
     check_compare(c, &y, want, 1);
 }
 
-static void gate_shape(struct check *c, const struct shape *s)
+static double *gated(struct check *c, const struct shape *s, const float *x, const float *z,
+                     const float *gate)
+{
+    double *want = check_doubles(c, s->rows * s->columns);
+    for (size_t i = 0; i < s->rows * s->columns; i++) {
+        size_t at = set_of(s, i / s->columns) * s->columns + i % s->columns;
+        want[i] = (x ? x[i] : 0) + (double)z[i] * (gate ? gate[at] : 1);
+    }
+    return want;
+}
+
+/* With and without an x, with and without a gate. */
+static void gate_shape(struct check *c, const struct shape *s, const char *kernel, bool xy_f32, bool z_f32)
 {
     size_t n = s->rows * s->columns;
-    struct check_tensor x = check_input(c, n, 1), z = check_input(c, n, 1),
+    struct check_tensor x = xy_f32 ? check_input_f32(c, n, 1) : check_input(c, n, 1),
+                        z = z_f32 ? check_input_f32(c, n, 1) : check_input(c, n, 1),
                         gate = check_input_f32(c, sets_of(s) * s->columns, 1);
-    double *want = check_doubles(c, n);
-    for (int alone = 0; alone < 2; alone++) {
-        struct check_tensor y = check_output(c, n);
+    for (int i = 0; i < 4; i++) {
+        bool has_x = i & 1, has_gate = i & 2;
+        struct check_tensor y = xy_f32 ? check_output_f32(c, n) : check_output(c, n);
         struct gate_args args = { .y = y.device,
-                                  .x = alone ? NULL : x.device,
+                                  .x = has_x ? x.device : NULL,
                                   .z = z.device,
-                                  .gate = gate.device,
+                                  .gate = has_gate ? gate.device : NULL,
                                   .rows = (k_i64)s->rows,
                                   .columns = (k_i64)s->columns,
                                   .rows_per_gate = (k_i64)s->rows_per_set };
-        CHECK_LAUNCH(c, "gate", row_groups(s), args);
-        for (size_t i = 0; i < n; i++)
-            want[i] = (alone ? 0 : x.host[i]) +
-                      (double)z.host[i] * gate.host[set_of(s, i / s->columns) * s->columns + i % s->columns];
-        check_compare(c, &y, want, 1);
+        CHECK_LAUNCH(c, kernel, row_groups(s), args);
+        check_compare(c, &y, gated(c, s, has_x ? x.host : NULL, z.host, has_gate ? gate.host : NULL), 1);
     }
 }
 
@@ -135,7 +145,19 @@ static void bias(struct check *c)
 static void gate(struct check *c)
 {
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
-        gate_shape(c, &shapes[i]);
+        gate_shape(c, &shapes[i], "gate", false, false);
+}
+
+static void gate_wide(struct check *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+        gate_shape(c, &shapes[i], "gate_wide", true, false);
+}
+
+static void gate_wide_backward(struct check *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+        gate_shape(c, &shapes[i], "gate_wide_backward", false, true);
 }
 
 static void column_sum(struct check *c)
@@ -160,6 +182,8 @@ static void fold(struct check *c)
 const struct check_case checks_columns[] = {
     { "bias", bias, false },
     { "gate", gate, false },
+    { "gate_wide", gate_wide, false },
+    { "gate_wide_backward", gate_wide_backward, false },
     { "modulation", modulation, true },
     { "column_sum", column_sum, false },
     { "column_dot", column_dot, false },

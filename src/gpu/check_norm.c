@@ -19,15 +19,21 @@ static void row_moments(const float *x, size_t n, bool centre, double epsilon, d
     *rstd = 1 / sqrt(square / (double)n + epsilon);
 }
 
-static void norm_shape(struct check *c, const struct shape *s, const char *kernel, bool centre)
+/* A wide norm has x, and dx, in f32, and a group for each row. */
+static struct check_tensor make_x(struct check *c, size_t n, bool wide)
+{
+    return wide ? check_input_f32(c, n, 2) : check_input(c, n, 2);
+}
+
+static void norm_shape(struct check *c, const struct shape *s, const char *kernel, bool centre, bool wide)
 {
     size_t n = s->rows * s->columns, sets = s->rows_per_w ? s->rows / s->rows_per_w : 1;
-    struct check_tensor x = check_input(c, n, 2), w = check_input_f32(c, sets * s->columns, 1),
+    struct check_tensor x = make_x(c, n, wide), w = check_input_f32(c, sets * s->columns, 1),
                         b = check_input_f32(c, sets * s->columns, 1), y = check_output(c, n),
                         mean = check_output_f32(c, s->rows), rstd = check_output_f32(c, s->rows);
     struct norm_args args = {
         .y = y.device,
-        .mean = mean.device,
+        .mean = centre ? mean.device : NULL,
         .rstd = rstd.device,
         .x = x.device,
         .w = w.device,
@@ -38,7 +44,8 @@ static void norm_shape(struct check *c, const struct shape *s, const char *kerne
         .epsilon = 1e-5f,
         .w_plus = s->rows_per_w ? 1 : 0,
     };
-    CHECK_LAUNCH(c, kernel, ((struct gpu_grid){ .x = (unsigned)K_NORM_GROUPS(s->rows, s->columns) }), args);
+    struct gpu_grid grid = { .x = (unsigned)(wide ? s->rows : K_NORM_GROUPS(s->rows, s->columns)) };
+    CHECK_LAUNCH(c, kernel, grid, args);
     double *want = check_doubles(c, n), *means = check_doubles(c, s->rows),
            *rstds = check_doubles(c, s->rows);
     for (size_t r = 0; r < s->rows; r++) {
@@ -62,9 +69,9 @@ static const struct shape turns[] = { { 5, 4096, 0 }, { 4099, 1030, 0 } };
 static void norm_shapes(struct check *c, const char *kernel, bool centre)
 {
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
-        norm_shape(c, &shapes[i], kernel, centre);
+        norm_shape(c, &shapes[i], kernel, centre, false);
     for (size_t i = 0; i < ARRAY_LEN(turns); i++)
-        norm_shape(c, &turns[i], kernel, centre);
+        norm_shape(c, &turns[i], kernel, centre, false);
 }
 
 static void layer_norm(struct check *c)
@@ -75,6 +82,14 @@ static void layer_norm(struct check *c)
 static void rms_norm(struct check *c)
 {
     norm_shapes(c, "rms_norm", false);
+}
+
+static void norm_wide(struct check *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        norm_shape(c, &shapes[i], "norm_wide", true, true);
+        norm_shape(c, &shapes[i], "norm_wide", false, true);
+    }
 }
 
 /* ---- backward ---- */
@@ -137,24 +152,27 @@ static void check_weights(struct check *c, const struct shape *s, const struct n
     check_compare(c, &b, db, 16);
 }
 
-enum what { DX, WEIGHTS };
+enum what { DX, DX_WIDE, WEIGHTS };
 
 static void backward_shape(struct check *c, const struct shape *s, bool centre, enum what what)
 {
     size_t n = s->rows * s->columns, sets = s->rows_per_w ? s->rows / s->rows_per_w : 1;
-    struct check_tensor x = check_input(c, n, 2), dy = check_input(c, n, 1),
+    bool wide = what == DX_WIDE;
+    struct check_tensor x = make_x(c, n, wide), dy = check_input(c, n, 1),
                         w = check_input_f32(c, sets * s->columns, 1), y = check_output(c, n),
+                        dx = wide ? check_output_f32(c, n) : check_output(c, n),
                         mean = check_output_f32(c, s->rows), rstd = check_output_f32(c, s->rows);
-    struct gpu_grid rows = { .x = (unsigned)K_WHOLE_GROUPS(s->rows, s->columns) };
+    const char *kernel = wide ? "norm_wide_backward" : centre ? "layer_norm_backward" : "rms_norm_backward";
+    struct gpu_grid rows = { .x = (unsigned)(wide ? s->rows : K_WHOLE_GROUPS(s->rows, s->columns)) };
     struct norm_args forward = { .y = y.device,
-                                 .mean = mean.device,
+                                 .mean = centre ? mean.device : NULL,
                                  .rstd = rstd.device,
                                  .x = x.device,
                                  .rows = (k_i64)s->rows,
                                  .columns = (k_i64)s->columns,
                                  .epsilon = 1e-5f };
-    CHECK_LAUNCH(c, centre ? "layer_norm" : "rms_norm", rows, forward);
-    struct norm_backward_args args = { .dx = y.device,
+    CHECK_LAUNCH(c, wide ? "norm_wide" : centre ? "layer_norm" : "rms_norm", rows, forward);
+    struct norm_backward_args args = { .dx = dx.device,
                                        .dy = dy.device,
                                        .x = x.device,
                                        .w = w.device,
@@ -171,13 +189,13 @@ static void backward_shape(struct check *c, const struct shape *s, bool centre, 
         check_weights(c, s, &args, want.dw, want.db);
         return;
     }
-    CHECK_LAUNCH(c, centre ? "layer_norm_backward" : "rms_norm_backward", rows, args);
-    check_compare(c, &y, want.dx, 16);
+    CHECK_LAUNCH(c, kernel, rows, args);
+    check_compare(c, &dx, want.dx, 16);
     args.add = 1;
-    CHECK_LAUNCH(c, centre ? "layer_norm_backward" : "rms_norm_backward", rows, args);
+    CHECK_LAUNCH(c, kernel, rows, args);
     for (size_t i = 0; i < n; i++)
         want.dx[i] *= 2;
-    check_compare(c, &y, want.dx, 16);
+    check_compare(c, &dx, want.dx, 16);
 }
 
 static void layer_norm_backward(struct check *c)
@@ -190,6 +208,14 @@ static void rms_norm_backward(struct check *c)
 {
     for (size_t i = 1; i < ARRAY_LEN(shapes); i++)
         backward_shape(c, &shapes[i], false, DX);
+}
+
+static void norm_wide_backward(struct check *c)
+{
+    for (size_t i = 1; i < ARRAY_LEN(shapes); i++) {
+        backward_shape(c, &shapes[i], true, DX_WIDE);
+        backward_shape(c, &shapes[i], false, DX_WIDE);
+    }
 }
 
 static void norm_backward_w(struct check *c)
@@ -206,6 +232,8 @@ const struct check_case checks_norm[] = {
     { "rms_norm", rms_norm, false },
     { "layer_norm_backward", layer_norm_backward, false },
     { "rms_norm_backward", rms_norm_backward, false },
+    { "norm_wide", norm_wide, false },
+    { "norm_wide_backward", norm_wide_backward, false },
     { "norm_backward_w", norm_backward_w, false },
 };
 const size_t n_checks_norm = ARRAY_LEN(checks_norm);

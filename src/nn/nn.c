@@ -265,11 +265,18 @@ int nn_linear_back(struct nn *nn, const struct nn_linear_back *l, struct cairn_e
 
 /* ---- norms ---- */
 
+/* Each kind has a kernel of its own; both, where x is f32 in another storage, have one. */
+static bool norm_is_wide(const struct nn *nn, const struct nn_norm *n)
+{
+    return n->wide && nn->storage != GPU_F32;
+}
+
 int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err)
 {
+    bool rms = n->kind == NN_NORM_RMS, wide = norm_is_wide(nn, n);
     struct norm_args args = {
         .y = n->y,
-        .mean = n->mean,
+        .mean = rms ? NULL : n->mean,
         .rstd = n->rstd,
         .x = n->x,
         .w = n->w,
@@ -280,9 +287,12 @@ int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err)
         .epsilon = n->epsilon,
         .w_plus = n->w_plus,
     };
-    struct gpu_grid grid = { .x = (unsigned)K_NORM_GROUPS(n->rows, n->columns) };
-    return NN_LAUNCH(nn, n->kind == NN_NORM_RMS ? "rms_norm" : "layer_norm", grid, args,
-                     NN_OUT(n->y, n->rows * n->columns, 2), err);
+    struct gpu_grid grid = { .x = (unsigned)(wide ? n->rows : K_NORM_GROUPS(n->rows, n->columns)) };
+    return NN_LAUNCH(nn,
+                     wide  ? "norm_wide"
+                     : rms ? "rms_norm"
+                           : "layer_norm",
+                     grid, args, NN_OUT(n->y, n->rows * n->columns, wide ? 3 : 2), err);
 }
 
 static int norm_weights_back(struct nn *nn, const struct nn_norm *n, const struct nn_norm_back *b,
@@ -318,12 +328,13 @@ static int norm_weights_back(struct nn *nn, const struct nn_norm *n, const struc
 int nn_norm_back(struct nn *nn, const struct nn_norm *n, const struct nn_norm_back *b,
                  struct cairn_error *err)
 {
+    bool rms = n->kind == NN_NORM_RMS, wide = norm_is_wide(nn, n);
     struct norm_backward_args args = {
         .dx = b->dx,
         .dy = b->dy,
         .x = n->x,
         .w = n->w,
-        .mean = n->mean,
+        .mean = rms ? NULL : n->mean,
         .rstd = n->rstd,
         .rows = (k_i64)n->rows,
         .columns = (k_i64)n->columns,
@@ -331,11 +342,21 @@ int nn_norm_back(struct nn *nn, const struct nn_norm *n, const struct nn_norm_ba
         .w_plus = n->w_plus,
         .add = b->add,
     };
-    struct gpu_grid grid = { .x = (unsigned)K_WHOLE_GROUPS(n->rows, n->columns) };
-    const char *kernel = n->kind == NN_NORM_RMS ? "rms_norm_backward" : "layer_norm_backward";
+    struct nn_launch launch = {
+        .kernel = wide  ? "norm_wide_backward"
+                  : rms ? "rms_norm_backward"
+                        : "layer_norm_backward",
+        .storage = nn->storage,
+        .grid = { .x = (unsigned)(wide ? n->rows : K_WHOLE_GROUPS(n->rows, n->columns)) },
+        .args = &args,
+        .args_size = sizeof(args),
+        .f32_out = wide,
+        NN_OUT(b->dx, n->rows * n->columns, (wide ? 5 : 3) + (b->add ? (wide ? 2 : 1) : 0)),
+    };
+    assert(!wide || !b->dw);
     if (b->dw && norm_weights_back(nn, n, b, err))
         return -1;
-    return NN_LAUNCH(nn, kernel, grid, args, NN_OUT(b->dx, n->rows * n->columns, b->add ? 4 : 3), err);
+    return nn_launch(nn, &launch, err);
 }
 
 /* ---- elementwise ---- */

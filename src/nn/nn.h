@@ -94,6 +94,7 @@ struct nn_norm {
     size_t rows, columns;
     size_t rows_per_w; /* each so many rows have a w and b, one after the other; 0: one for all */
     float epsilon, w_plus;
+    bool wide; /* x, and in the backward pass dx, are f32 whatever the storage; there is no dw and db then */
 };
 int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err);
 /* After nn_norm: the gradients of x, w and b. */
@@ -232,20 +233,23 @@ struct nn_modulation {
 };
 int nn_modulation(struct nn *nn, const struct nn_modulation *m, struct cairn_error *err);
 
-/* y = x + gate z: what a block adds, gated.  One gate for all rows, or for each rows_per_gate of them. */
+/* y = x + gate z: what a block adds, gated.  One gate for all rows, or for each rows_per_gate of them. y may be
+ * x. */
 struct nn_gate {
     void *y;
     const void *x; /* NULL: y = gate z */
     const void *z;
-    const float *gate;
+    const float *gate; /* NULL: 1 */
     size_t rows, columns;
     size_t rows_per_gate; /* 0: one for all */
+    bool
+        wide; /* x and y, and in the backward pass dy, are f32 whatever the storage; there is no dgate then */
 };
 int nn_gate(struct nn *nn, const struct nn_gate *g, struct cairn_error *err);
 /* dz = gate dy, and dgate += the sums of dy z.  The gradient of x is dy. */
 struct nn_gate_back {
     const void *dy;
-    void *dz;     /* NULL: not needed; may be dy or z */
+    void *dz;     /* NULL: not needed; may be z, and dy if that is not wide */
     float *dgate; /* NULL: not needed */
 };
 int nn_gate_back(struct nn *nn, const struct nn_gate *g, const struct nn_gate_back *b,

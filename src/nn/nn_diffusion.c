@@ -62,7 +62,8 @@ int nn_modulation(struct nn *nn, const struct nn_modulation *m, struct cairn_err
 
 /* ---- gates ---- */
 
-int nn_gate(struct nn *nn, const struct nn_gate *g, struct cairn_error *err)
+static int launch_gate(struct nn *nn, const struct nn_gate *g, const char *kernel, bool f32_out,
+                       struct cairn_error *err)
 {
     struct gate_args args = {
         .y = g->y,
@@ -73,13 +74,28 @@ int nn_gate(struct nn *nn, const struct nn_gate *g, struct cairn_error *err)
         .columns = (k_i64)g->columns,
         .rows_per_gate = (k_i64)g->rows_per_gate,
     };
-    struct gpu_grid grid = { .x = (unsigned)K_ROW_GROUPS(g->rows, g->columns) };
-    return NN_LAUNCH(nn, "gate", grid, args, NN_OUT(g->y, g->rows * g->columns, g->x ? 3 : 2), err);
+    struct nn_launch launch = {
+        .kernel = kernel,
+        .storage = nn->storage,
+        .grid = { .x = (unsigned)K_ROW_GROUPS(g->rows, g->columns) },
+        .args = &args,
+        .args_size = sizeof(args),
+        .f32_out = f32_out,
+        NN_OUT(g->y, g->rows * g->columns, (g->x ? 3 : 2) + (f32_out ? 1 : 0)),
+    };
+    return nn_launch(nn, &launch, err);
+}
+
+int nn_gate(struct nn *nn, const struct nn_gate *g, struct cairn_error *err)
+{
+    bool wide = g->wide && nn->storage != GPU_F32;
+    return launch_gate(nn, g, wide ? "gate_wide" : "gate", wide, err);
 }
 
 int nn_gate_back(struct nn *nn, const struct nn_gate *g, const struct nn_gate_back *b,
                  struct cairn_error *err)
 {
+    bool wide = g->wide && nn->storage != GPU_F32;
     struct nn_sums dgate = {
         .y = b->dgate,
         .x = b->dy,
@@ -92,9 +108,10 @@ int nn_gate_back(struct nn *nn, const struct nn_gate *g, const struct nn_gate_ba
     dz.y = b->dz;
     dz.x = NULL;
     dz.z = b->dy;
+    assert(!wide || !b->dgate);
     if (b->dgate && nn_add_sums(nn, &dgate, err))
         return -1;
-    return b->dz ? nn_gate(nn, &dz, err) : 0;
+    return b->dz ? launch_gate(nn, &dz, wide ? "gate_wide_backward" : "gate", false, err) : 0;
 }
 
 /* ---- patches ---- */

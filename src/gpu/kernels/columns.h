@@ -15,8 +15,9 @@ struct bias_args {
 };
 
 /* gate: y = x + gate z, or gate z where x is NULL; one gate for every rows_per_gate rows (0: one for all), as in
- * diffusion transformers.  The gradient of x is dy; of z, gate with dy for z and no x; of the gates, column_dot of
- * dy and z.  K_ROW_GROUPS groups. */
+ * diffusion transformers; NULL means 1.  The gradient of x is dy; of z, gate with dy for z and no x; of the gates,
+ * column_dot of dy and z.  gate_wide: x and y are f32.  gate_wide_backward: z is, for the gradient of gate_wide's z.
+ * K_ROW_GROUPS groups. */
 struct gate_args {
     struct k_fault *fault;
     void *y;

@@ -17,6 +17,7 @@
                                                                 : 8))
 #define K_NORM_GROUPS(rows, columns) (((rows) + K_NORM_ROWS(rows, columns) - 1) / K_NORM_ROWS(rows, columns))
 
+/* layer_norm, rms_norm.  norm_wide: x is f32, a mean of NULL makes it an RMS norm, and each row has a group. */
 struct norm_args {
     struct k_fault *fault;
     void *y;            /* out */
@@ -27,7 +28,8 @@ struct norm_args {
     float epsilon, w_plus;
 };
 
-/* layer_norm_backward, rms_norm_backward: dx is the gradient of x; K_WHOLE_GROUPS groups. */
+/* layer_norm_backward, rms_norm_backward: dx is the gradient of x; K_WHOLE_GROUPS groups.  norm_wide_backward: x and dx
+ * are f32, and each row has a group. */
 struct norm_backward_args {
     struct k_fault *fault;
     void *dx;

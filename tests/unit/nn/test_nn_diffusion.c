@@ -220,6 +220,92 @@ static void norms_are_modulated_in_sets(void)
     every_norm(GPU_BF16);
 }
 
+/* The gradients that norm_row wants, by differences of its y. */
+static void norm_gradients_are_differences(void)
+{
+    enum { N = 24 };
+    static const float step = 1.0f / 256;
+    open_rig(GPU_F32);
+    for (int kind = NN_NORM_LAYER; kind <= NN_NORM_RMS; kind++) {
+        struct norm_case c = { (enum nn_norm_kind)kind, 1, 1, N, false };
+        float *x = numbers(N), *w = numbers(N), *dy = numbers(N);
+        double y[2][N], dx[N], unused[N], dw[N] = { 0 }, db[N] = { 0 };
+        norm_row(&c, x, w, NULL, dy, y[0], dx, dw, db);
+        for (size_t i = 0; i < N; i++) {
+            double slope = 0;
+            for (int side = 0; side < 2; side++) {
+                x[i] += side ? -2 * step : step;
+                norm_row(&c, x, w, NULL, dy, y[side], unused, dw, db);
+            }
+            x[i] += step;
+            for (size_t k = 0; k < N; k++)
+                slope += (double)dy[k] * (y[0][k] - y[1][k]) / (2 * (double)step);
+            CHECK(fabs(slope - dx[i]) < 1e-4);
+        }
+    }
+    close_rig();
+}
+
+struct wide_case {
+    enum nn_norm_kind kind;
+    size_t rows, columns, rows_per_w; /* rows_per_w 0: no w and b */
+};
+
+/* The stream is f32: x, and dx, which is added to. */
+static void run_wide_norm(const struct wide_case *c)
+{
+    size_t per = c->rows_per_w ? c->rows_per_w : c->rows, sets = (c->rows + per - 1) / per;
+    size_t n = c->rows * c->columns, m = sets * c->columns;
+    float *x = numbers(n), *w = c->rows_per_w ? numbers(m) : zeros(m), *b = c->rows_per_w ? numbers(m) : NULL,
+          *dy = numbers(n), *dx = numbers(n);
+    double *y = doubles(n), *want = doubles(n), *dw = doubles(m), *db = doubles(m);
+    struct norm_case one = { .kind = c->kind, .columns = c->columns };
+    for (size_t i = 0; i < n; i++)
+        x[i] += (float)(i % 7) * 1e-4f; /* more digits than the storage has */
+    for (size_t r = 0; r < c->rows; r++) {
+        size_t at = r * c->columns, set = r / per * c->columns;
+        norm_row(&one, x + at, w + set, b ? b + set : NULL, dy + at, y + at, want + at, dw + set, db + set);
+    }
+    for (size_t i = 0; i < n; i++)
+        want[i] += (double)dx[i];
+    struct nn_norm norm = {
+        .kind = c->kind,
+        .x = x,
+        .y = zeros(n),
+        .w = c->rows_per_w ? w : NULL,
+        .b = b,
+        .mean = c->kind == NN_NORM_LAYER ? zeros(c->rows) : NULL,
+        .rstd = zeros(c->rows),
+        .rows = c->rows,
+        .columns = c->columns,
+        .rows_per_w = c->rows_per_w,
+        .epsilon = 1e-6f,
+        .w_plus = 1,
+        .wide = true,
+    };
+    struct nn_norm_back back = { .dy = stored(dy, n), .dx = dx, .add = true };
+    CHECK(!nn_norm(&rig.nn, &norm, &err));
+    CHECK(
+        !nn_norm_back(&rig.nn, &norm, &back, &err)); /* nothing was reserved: without dw there are no sums */
+    compare_stored("y", norm.y, y, n);
+    compare("dx", dx, want, n, 1e-5);
+}
+
+static void wide_norms_are_there_and_back(void)
+{
+    static const enum gpu_storage storages[] = { GPU_F32, GPU_BF16, GPU_F16 };
+    static const struct wide_case cases[] = {
+        { NN_NORM_LAYER, 5, 24, 0 },   { NN_NORM_LAYER, 21, 40, 7 }, { NN_NORM_LAYER, 6, 5120, 2 },
+        { NN_NORM_LAYER, 3, 1537, 0 }, { NN_NORM_RMS, 4, 5120, 4 },  { NN_NORM_RMS, 9, 33, 0 },
+    };
+    for (size_t s = 0; s < ARRAY_LEN(storages); s++) {
+        open_rig(storages[s]);
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+            run_wide_norm(&cases[i]);
+        close_rig();
+    }
+}
+
 /* ---- gates ---- */
 
 static void run_gate(size_t sets, size_t rows_per_gate, size_t columns, bool with_x)
@@ -266,6 +352,54 @@ static void gates_are_there_and_back(void)
 {
     every_gate(GPU_F32);
     every_gate(GPU_BF16);
+}
+
+/* stream += gate z, and dz from the gradient of the stream; no gate is a gate of 1. */
+static void run_stream_gate(size_t sets, size_t rows_per_gate, size_t columns, bool gated, bool wide)
+{
+    size_t rows = sets * rows_per_gate, n = rows * columns, m = sets * columns;
+    float *x = numbers(n), *z = numbers(n), *gate = numbers(m), *dy = numbers(n);
+    double *y = doubles(n), *dz = doubles(n);
+    for (size_t i = 0; i < n; i++)
+        x[i] += wide ? 1e-4f : 0;
+    for (size_t i = 0; i < n; i++) {
+        double factor = gated ? (double)gate[i / columns / rows_per_gate * columns + i % columns] : 1;
+        y[i] = (double)x[i] + factor * (double)z[i];
+        dz[i] = factor * (double)dy[i];
+    }
+    void *stream = wide ? x : stored(x, n);
+    struct nn_gate g = {
+        .y = stream,
+        .x = stream,
+        .z = stored(z, n),
+        .gate = gated ? gate : NULL,
+        .rows = rows,
+        .columns = columns,
+        .rows_per_gate = sets == 1 ? 0 : rows_per_gate,
+        .wide = wide,
+    };
+    struct nn_gate_back back = { .dy = wide ? dy : stored(dy, n), .dz = (void *)g.z };
+    CHECK(!nn_gate(&rig.nn, &g, &err));
+    CHECK(!nn_gate_back(&rig.nn, &g, &back, &err));
+    if (wide)
+        compare("y", stream, y, n, 1e-6);
+    else
+        compare_stored("y", stream, y, n);
+    compare_stored("dz", back.dz, dz, n);
+}
+
+static void streams_may_be_wide(void)
+{
+    static const enum gpu_storage storages[] = { GPU_F32, GPU_BF16, GPU_F16 };
+    for (size_t s = 0; s < ARRAY_LEN(storages); s++) {
+        open_rig(storages[s]);
+        for (int i = 0; i < 4; i++) {
+            run_stream_gate(1, 9, 20, i & 1, i & 2);
+            run_stream_gate(3, 5, 33, i & 1, i & 2);
+            run_stream_gate(2, 3, 5120, i & 1, i & 2);
+        }
+        close_rig();
+    }
 }
 
 /* ---- activations ---- */
@@ -461,7 +595,10 @@ int main(void)
     RUN(small_linears_sum_in_f32);
     RUN(modulations_are_made_for_each_set);
     RUN(norms_are_modulated_in_sets);
+    RUN(norm_gradients_are_differences);
+    RUN(wide_norms_are_there_and_back);
     RUN(gates_are_there_and_back);
+    RUN(streams_may_be_wide);
     RUN(exact_gelu_is_exact);
     RUN(exact_gelu_is_stored);
     RUN(silu_is_there_and_back);
