@@ -11,7 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const struct golden_kind *const kinds[] = { &golden_gpt, &golden_adamw, &golden_adamw8, &golden_fp8 };
+static const struct golden_kind *const kinds[] = { &golden_gpt, &golden_adamw, &golden_adamw8,
+                                                   &golden_fp8, &golden_times, &golden_cache };
 
 struct run {
     struct gpu *g;
