@@ -9,9 +9,18 @@ static const struct attention_case {
     bool causal;
     int shift;
 } shapes[] = {
-    { 1, 1, 1, 1, 1, 4, false, 0 },     { 2, 3, 3, 5, 5, 7, true, 0 },      { 1, 4, 2, 33, 47, 20, false, 0 },
-    { 1, 2, 1, 40, 40, 64, true, 0 },   { 1, 2, 2, 19, 70, 33, true, 51 },  { 1, 1, 1, 40, 20, 96, true, -3 },
-    { 1, 2, 1, 65, 33, 128, false, 0 }, { 2, 4, 2, 130, 130, 80, true, 0 },
+    { 1, 1, 1, 1, 1, 4, false, 0 },
+    { 2, 3, 3, 5, 5, 7, true, 0 },
+    { 1, 4, 2, 33, 47, 20, false, 0 },
+    { 1, 2, 1, 40, 40, 64, true, 0 },
+    { 1, 2, 2, 19, 70, 33, true, 51 },
+    { 1, 1, 1, 40, 20, 96, true, -3 },
+    { 1, 2, 1, 65, 33, 128, false, 0 },
+    { 2, 4, 2, 130, 130, 80, true, 0 },
+    /* cross attention to text and to images */
+    { 1, 1, 1, 50, 512, 128, false, 0 },
+    { 1, 2, 2, 70, 257, 24, false, 0 },
+    { 1, 1, 1, 9, 257, 4, false, 0 },
 };
 
 struct operands {

@@ -2,6 +2,7 @@
  * Attention and rotary positions against plain loops in double: with and without a mask, keys that are not as many as the
  * queries, heads that share keys, and every layout in memory. */
 #include "check.h"
+#include "gpu/rope.h"
 #include "nn/op_trace.h"
 #include "nn/weights.h"
 #include <math.h>
@@ -18,12 +19,23 @@ static const struct attention_case {
     size_t past;
     enum layout layout;
 } cases[] = {
-    { 1, 1, 1, 1, 1, 4, false, 0, PACKED },        { 2, 7, 7, 3, 3, 16, false, 0, PACKED },
-    { 2, 9, 31, 4, 4, 20, false, 0, PACKED },      { 2, 33, 6, 2, 2, 64, false, 0, GAPS },
-    { 2, 13, 21, 6, 2, 12, false, 0, GAPS },       { 1, 40, 70, 4, 1, 128, false, 0, HEADS_FIRST },
-    { 2, 11, 17, 4, 2, 8, false, 0, HEADS_FIRST }, { 2, 10, 10, 4, 2, 16, true, 0, FUSED },
-    { 2, 10, 10, 4, 2, 16, false, 0, FUSED },      { 2, 5, 12, 4, 4, 16, true, 7, GAPS },
+    { 1, 1, 1, 1, 1, 4, false, 0, PACKED },
+    { 2, 7, 7, 3, 3, 16, false, 0, PACKED },
+    { 2, 9, 31, 4, 4, 20, false, 0, PACKED },
+    { 2, 33, 6, 2, 2, 64, false, 0, GAPS },
+    { 2, 13, 21, 6, 2, 12, false, 0, GAPS },
+    { 1, 40, 70, 4, 1, 128, false, 0, HEADS_FIRST },
+    { 2, 11, 17, 4, 2, 8, false, 0, HEADS_FIRST },
+    { 2, 10, 10, 4, 2, 16, true, 0, FUSED },
+    { 2, 10, 10, 4, 2, 16, false, 0, FUSED },
+    { 2, 5, 12, 4, 4, 16, true, 7, GAPS },
     { 2, 34, 34, 2, 2, 32, true, 0, PACKED },
+    /* cross attention: videos to texts and to images */
+    { 1, 195, 512, 1, 1, 128, false, 0, PACKED },
+    { 2, 40, 257, 2, 2, 32, false, 0, PACKED },
+    { 1, 78, 257, 3, 3, 24, false, 0, GAPS },
+    { 2, 130, 512, 2, 2, 4, false, 0, PACKED },
+    { 1, 600, 20, 2, 2, 24, false, 0, PACKED },
 };
 
 /* Heads in memory, in a storage format, and the same numbers as floats.  What lies between them is CANARY. */
@@ -153,7 +165,7 @@ static void one_query(const struct attention_case *c, const struct tensor qkv[3]
     const float *q = qkv[0].floats + place(&qkv[0], sample, query, head);
     const float *g = d_o->floats + place(d_o, sample, query, head);
     size_t at = ((sample * c->queries + query) * c->heads + head) * c->size;
-    double p[128], delta = 0;
+    double *p = ARENA_NEW(&rig.arena, double, keys), delta = 0;
     weigh(c, &qkv[1], q, sample, kv_head, keys, p);
     for (size_t j = 0; j < keys; j++)
         delta += p[j] * dot(g, qkv[2].floats + place(&qkv[2], sample, j, kv_head), c->size);
@@ -376,6 +388,42 @@ static void rope_turns_pairs_and_halves(void)
     gpu_close(rig.g);
 }
 
+/* The angle of a pair at a place: the frame has what is left when rows and columns took a third each. */
+static double grid_angle(size_t f, size_t y, size_t x, size_t pair, size_t pairs)
+{
+    size_t third = pairs / 3, rest = pairs - 2 * third;
+    if (pair < rest)
+        return (double)f * pow(10000, -(double)pair / (double)rest);
+    if (pair < rest + third)
+        return (double)y * pow(10000, -(double)(pair - rest) / (double)third);
+    return (double)x * pow(10000, -(double)(pair - rest - third) / (double)third);
+}
+
+static void rope_turns_by_places_in_a_grid(void)
+{
+    enum { FRAMES = 3, HEIGHT = 2, WIDTH = 5, TOKENS = FRAMES * HEIGHT * WIDTH };
+    static const size_t sizes[] = { 128, 32, 24, 12, 4 };
+    static float cosines[TOKENS * 64], sines[TOKENS * 64];
+    rig = (struct rig){ .state = 1 };
+    CHECK(!gpu_open("cpu", &rig.g, &err));
+    CHECK(!nn_open(&rig.nn, rig.g, GPU_F32, &err));
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct attention_case c = { .samples = 2, .queries = TOKENS, .heads = 2, .size = sizes[i] };
+        size_t pairs = c.size / 2;
+        rope_table_grid(FRAMES, HEIGHT, WIDTH, pairs, cosines, sines);
+        for (size_t t = 0; t < TOKENS; t++)
+            for (size_t p = 0; p < pairs; p++) {
+                double angle = grid_angle(t / (HEIGHT * WIDTH), t / WIDTH % HEIGHT, t % WIDTH, p, pairs);
+                CHECK(fabs((double)cosines[t * pairs + p] - cos(angle)) < 1e-6);
+                CHECK(fabs((double)sines[t * pairs + p] - sin(angle)) < 1e-6);
+            }
+        rotate(&c, true, cosines, sines);
+    }
+    arena_release(&rig.arena);
+    nn_close(&rig.nn);
+    gpu_close(rig.g);
+}
+
 static void the_first_nan_is_found_in_any_output(void)
 {
     static const struct attention_case c = { 1, 3, 3, 1, 1, 8, false, 0, PACKED };
@@ -408,6 +456,7 @@ int main(void)
     RUN(attention_is_the_reference_in_bf16);
     RUN(attention_is_the_reference_in_f16);
     RUN(rope_turns_pairs_and_halves);
+    RUN(rope_turns_by_places_in_a_grid);
     RUN(the_first_nan_is_found_in_any_output);
     return check_done();
 }
