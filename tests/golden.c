@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const struct golden_kind *const kinds[] = { &golden_gpt, &golden_adamw, &golden_adamw8,
-                                                   &golden_fp8, &golden_times, &golden_cache };
+static const struct golden_kind *const kinds[] = { &golden_gpt,   &golden_adamw, &golden_adamw8, &golden_fp8,
+                                                   &golden_times, &golden_cache, &golden_lora };
 
 struct run {
     struct gpu *g;
@@ -134,6 +134,10 @@ static void run_case(struct run *run, struct file *files, size_t n, size_t which
             c.weights = &files[i].st;
             files[i].used = true;
         }
+    c.others = ARENA_NEW(&c.arena, struct golden_other, n);
+    for (size_t i = 0; i < n; i++)
+        c.others[i] = (struct golden_other){ kind_of(&files[i].st) ? NULL : &files[i].st, false };
+    c.n_others = n;
     files[which].used = true;
     bool ok = !kind->run(&c) && c.worst <= 1;
     if (c.err.msg[0])
@@ -142,6 +146,8 @@ static void run_case(struct run *run, struct file *files, size_t n, size_t which
         printf("%s  %-8s %s: worst relative error %.2e of %.2e, %s\n", ok ? "ok    " : "not ok", kind->name,
                files[which].path, c.worst_error, c.tolerance, c.worst_name);
     ok ? run->passed++ : run->failed++;
+    for (size_t i = 0; i < n; i++)
+        files[i].used |= c.others[i].used;
     arena_release(&c.arena);
 }
 

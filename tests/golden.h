@@ -8,6 +8,11 @@
 #include "gpu/gpu.h"
 #include "tensor/safetensors.h"
 
+struct golden_other {
+    const struct st_file *file; /* NULL: a case of its own */
+    bool used;
+};
+
 struct golden {
     struct gpu *g;
     enum gpu_storage storage;
@@ -16,6 +21,8 @@ struct golden {
     const struct st_file *weights; /* the one that goes with it; NULL: none */
     double worst;                  /* error, as a share of what is allowed */
     double worst_error, tolerance;
+    struct golden_other *others; /* of the folder; a case marks those that it used besides */
+    size_t n_others;
     char worst_name[128];
     struct cairn_error err;
 };
@@ -26,6 +33,7 @@ struct golden_kind {
     bool (*is)(const struct st_file *f);
     int (*run)(struct golden *c);
 };
+extern const struct golden_kind golden_lora;
 extern const struct golden_kind golden_gpt, golden_adamw, golden_adamw8, golden_fp8;
 extern const struct golden_kind golden_times, golden_cache;
 

@@ -47,7 +47,7 @@ int lora_open_expert(struct lora_file *l, const char *path, enum lora_expert exp
 void lora_close(struct lora_file *l); /* accepts a zeroed one; for CLEANUP */
 
 /* Rewrites a file in another dialect.  Where alpha is not 1 per rank, it is folded into the matrices: both
- * times the root of the scale for comfy; all of it into down for diffusers, with powers of two moved to up as
+ * times the root of the scale for comfy (in 16 bits alpha is kept if that would round); all of it into down for diffusers, with powers of two moved to up as
  * diffusers' own reader does.  For musubi it is kept, or written as the rank.  dtype DTYPE_OTHER keeps each
  * tensor's own; alpha is never narrowed.  Order and metadata are carried over, but for the hashes of the old
  * data. */

@@ -108,16 +108,34 @@ static int add_alpha(struct conversion *c, const struct lora_module *m, struct c
     return 0;
 }
 
+static bool is_power_of_two(double x)
+{
+    int exponent;
+    return fabs(frexp(x, &exponent)) == 0.5;
+}
+
+/* Whether to keep an alpha that could be folded: 16 bits would round every value. */
+static bool keeps_alpha(const struct conversion *c, const struct lora_module *m, double down)
+{
+    if (!m->part[LORA_DOWN])
+        return false;
+    enum dtype to = c->o->dtype == DTYPE_OTHER ? m->part[LORA_DOWN]->dtype : c->o->dtype;
+    return c->o->to == LORA_COMFY && dtype_size(to) < sizeof(float) && !is_power_of_two(down);
+}
+
 static int add_module(struct conversion *c, const struct lora_module *m, struct lora_report *report,
                       struct cairn_error *err)
 {
     double down, up;
     lora_fold(c->o->to, m->scale, &down, &up);
+    bool has_alpha = dialects[c->o->to].has_alpha || keeps_alpha(c, m, down);
+    if (has_alpha)
+        down = up = 1;
     report->modules++;
     report->folded += down != 1 || up != 1;
     if (add_part(c, m, LORA_DOWN, down, err) || add_part(c, m, LORA_UP, up, err))
         return -1;
-    if (dialects[c->o->to].has_alpha && add_alpha(c, m, err))
+    if (has_alpha && add_alpha(c, m, err))
         return -1;
     for (int part = LORA_DIFF; part < LORA_PART_COUNT; part++)
         if (add_part(c, m, (enum lora_part)part, 1, err))

@@ -166,6 +166,73 @@ merges_at_a_scale_in_any_dialect()
     done
 }
 
+# alpha / rank is 1/2: its root would round bf16 values, and halving them does not.
+rewrites_16_bits_without_rounding()
+{
+    two_modules two.safetensors
+    zero_base base.safetensors ''
+    run tensor convert two.safetensors narrow.safetensors --lora musubi --dtype bf16 --force
+    status_is 0
+    run tensor merge base.safetensors narrow.safetensors want.safetensors --force
+    status_is 0
+    for dialect in comfy diffusers; do
+        run tensor convert narrow.safetensors "$dialect.safetensors" --lora "$dialect" --force
+        status_is 0
+        run tensor merge base.safetensors "$dialect.safetensors" merged.safetensors --force
+        status_is 0
+        cmp -s merged.safetensors want.safetensors || fail "$dialect: the merged model is another"
+        run tensor convert "$dialect.safetensors" back.safetensors --lora musubi --force
+        status_is 0
+        run tensor merge base.safetensors back.safetensors merged.safetensors --force
+        cmp -s merged.safetensors want.safetensors || fail "$dialect and back: the merged model is another"
+    done
+}
+
+# two_experts FILE: the change for much noise, and its negative for little, in one file as ai-toolkit writes it.
+two_experts()
+{
+    two_modules two.safetensors
+    run tensor convert two.safetensors comfy.safetensors --lora comfy --force
+    python3 - comfy.safetensors "$1" <<'PYTHON'
+import json, struct, sys
+with open(sys.argv[1], 'rb') as f:
+    header = json.loads(f.read(struct.unpack('<Q', f.read(8))[0]))
+    data = f.read()
+out, body = {}, b''
+for expert, sign in (('transformer_1.', 1), ('transformer_2.', -1)):
+    for name, t in header.items():
+        if name == '__metadata__':
+            continue
+        piece = data[t['data_offsets'][0]:t['data_offsets'][1]]
+        if '.lora_B.' in name:
+            values = struct.unpack('<%df' % (len(piece) // 4), piece)
+            piece = struct.pack('<%df' % len(values), *(sign * v for v in values))
+        new = name.replace('diffusion_model.', 'diffusion_model.' + expert)
+        out[new] = dict(t, data_offsets=[len(body), len(body) + len(piece)])
+        body += piece
+text = json.dumps(out).encode()
+with open(sys.argv[2], 'wb') as f:
+    f.write(struct.pack('<Q', len(text)) + text + body)
+PYTHON
+}
+
+merges_each_expert_of_one_file()
+{
+    two_experts both.safetensors
+    zero_base base.safetensors ''
+    run tensor merge base.safetensors both.safetensors refused.safetensors
+    status_is 1
+    err_has transformer_1
+    [ -z "$(ls refused.safetensors* 2>/dev/null)" ] || fail "a file was written"
+    for expert in 1 2; do
+        run tensor extract both.safetensors one.safetensors --only "*transformer_$expert.*" --force
+        status_is 0
+        run tensor merge base.safetensors one.safetensors merged.safetensors --force
+        status_is 0
+        is_delta merged.safetensors '' $((3 - 2 * expert))
+    done
+}
+
 names_what_the_base_lacks()
 {
     zero_base base.safetensors ''
@@ -375,6 +442,8 @@ it refuses_bad_usage
 it refuses_what_is_no_lora
 it merges_into_any_prefix
 it merges_at_a_scale_in_any_dialect
+it rewrites_16_bits_without_rounding
+it merges_each_expert_of_one_file
 it names_what_the_base_lacks
 it merges_cairns_own_lora_into_its_own_model
 it takes_alpha_from_the_configuration

@@ -215,6 +215,39 @@ static void alpha_and_dtype_are_kept(void)
     tree_remove(&t);
 }
 
+/* ComfyUI reads an alpha too: 16 bits are not rounded to fold it. */
+static void alpha_is_folded_only_where_nothing_is_lost(void)
+{
+    static const struct {
+        enum dtype from, to;
+        float alpha;
+        bool kept;
+    } rows[] = {
+        { DTYPE_BF16, DTYPE_OTHER, 1, true },  { DTYPE_BF16, DTYPE_OTHER, 2, false },
+        { DTYPE_BF16, DTYPE_F32, 1, false },   { DTYPE_F32, DTYPE_F16, 3, true },
+        { DTYPE_F32, DTYPE_OTHER, 3, false },  { DTYPE_F16, DTYPE_OTHER, 8, false },
+        { DTYPE_F16, DTYPE_OTHER, -2, false }, { DTYPE_F16, DTYPE_OTHER, 32, false },
+    };
+    struct tree t;
+    tree_make(&t);
+    char in[128], out[128];
+    strcpy(in, tree_path(&t, "in.safetensors"));
+    strcpy(out, tree_path(&t, "out.safetensors"));
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct put file[] = { { "lora_unet_blocks_0_ffn_0.lora_down.weight", rows[i].from, 8, 3, 0, 1 },
+                              { "lora_unet_blocks_0_ffn_0.lora_up.weight", rows[i].from, 5, 8, 0, 1 },
+                              { "lora_unet_blocks_0_ffn_0.alpha", DTYPE_F32, 0, 0, rows[i].alpha, 0 },
+                              { 0 } };
+        put_file(in, file);
+        REQUIRE(!convert(in, out, LORA_COMFY, rows[i].to));
+        float *alpha = get_numbers(out, "diffusion_model.blocks.0.ffn.0.alpha", NULL);
+        CHECK_INT(alpha != NULL, rows[i].kept);
+        CHECK(!alpha || alpha[0] == rows[i].alpha);
+        free(alpha);
+    }
+    tree_remove(&t);
+}
+
 #define DOWN(m, r, c)                             \
     {                                             \
         m ".lora_A.weight", DTYPE_F32, r, c, 0, 1 \
@@ -370,6 +403,7 @@ int main(void)
     RUN(the_fold_is_that_of_the_other_programs);
     RUN(diffusers_shares_the_scale_by_powers_of_two);
     RUN(alpha_and_dtype_are_kept);
+    RUN(alpha_is_folded_only_where_nothing_is_lost);
     RUN(a_bad_file_is_refused_and_nothing_written);
     RUN(a_number_too_large_for_the_dtype_is_refused);
     RUN(a_whole_difference_goes_where_it_has_a_name);
