@@ -3,6 +3,7 @@
 #include "base/thread.h"
 #include "nn/param_load.h"
 #include "nn/param_layout.h"
+#include "nn/param_scale.h"
 #include <assert.h>
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -202,7 +203,7 @@ int param_file_write(const struct param_tensors *t, const struct weights *w,
 
 static bool can_read(enum dtype t)
 {
-    return t == DTYPE_F32 || t == DTYPE_F16 || t == DTYPE_BF16 || t == DTYPE_F64;
+    return dtype_is_float(t);
 }
 
 static void shape_text(struct str *out, const uint64_t *shape, int rank)
@@ -219,7 +220,7 @@ static int check_tensor(const struct tensor_source *s, const struct param_tensor
     uint64_t shape[PARAM_DIMS];
     int rank = param_layout_shape(t, shape);
     if (!can_read(found->dtype))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s; weights must be f32, f16, bf16 or f64",
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s; weights must be f32, f16, bf16, f64 or fp8",
                           source_path_of(s, found), t->name, found->dtype_text);
     if (found->rank == rank && !memcmp(found->shape, shape, (size_t)rank * sizeof(*shape)))
         return 0;
@@ -284,7 +285,7 @@ static int match(const struct param_tensors *t, const struct tensor_source *s,
             continue;
         if (is_unused(rules, name))
             r->skipped++;
-        else
+        else if (!param_scale_is_bookkeeping(s, name))
             str_addf(&r->unexpected, "%s\n", name);
     }
     if (check_names(s, r, err))

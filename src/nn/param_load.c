@@ -3,6 +3,8 @@
 #include "base/thread.h"
 #include "gpu/transfer.h"
 #include "nn/param_layout.h"
+#include "nn/param_scale.h"
+#include "nn/quantize.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@ struct reading {
     const struct tensor_source *source;
     const struct param_tensor *tensor;
     const struct st_tensor *found;
+    const struct param_scale *scale;
     float *numbers; /* of the whole parameter */
     size_t most;    /* rows of a piece */
     enum gpu_storage storage;
@@ -43,9 +46,13 @@ static int refuse_tensor(const struct reading *r, struct cairn_error *err)
                       r->storage == GPU_F32 ? "" : ", or values too large for the model's 16 bits");
 }
 
-static int check_within(const struct reading *r, const float *numbers, size_t n, struct cairn_error *err)
+/* Numbers of one tensor in f32, in the order of the file. */
+static int read_wide(const struct reading *r, uint64_t first, size_t n, float *into, struct cairn_error *err)
 {
-    return is_within(numbers, n, limit_of(r)) ? 0 : refuse_tensor(r, err);
+    if (source_read_as(r->source, r->found, first, n, DTYPE_F32, into, err) ||
+        param_scale_apply(r->source, r->scale, first, n, into, err))
+        return -1;
+    return is_within(into, n, limit_of(r)) ? 0 : refuse_tensor(r, err);
 }
 
 static int read_piece(void *context, size_t piece, struct cairn_error *err)
@@ -60,8 +67,7 @@ static int read_piece(void *context, size_t piece, struct cairn_error *err)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu values", t->name, n);
     float *to = r->numbers + param_layout_start(t) + (t->transposed ? first : first * s.columns);
     float *into = t->transposed ? transposed : to;
-    if (source_read_as(r->source, r->found, first * s.columns, n, DTYPE_F32, into, err) ||
-        check_within(r, into, n, err))
+    if (read_wide(r, first * s.columns, n, into, err))
         return -1;
     if (t->transposed)
         param_layout_transpose(to, t->param->columns, transposed, s.columns, rows, s.columns);
@@ -80,9 +86,12 @@ struct loading {
     const struct tensor_source *source;
     const struct param_tensor *tensors;
     const struct st_tensor *const *found;
+    const struct param_scale *scales; /* of each tensor */
     size_t n;
     enum gpu_storage storage; /* of the model */
     enum dtype to;
+    enum weights_format format; /* of a quantized one */
+    float *row_scales;          /* of a quantized one, to be filled */
 };
 
 static struct reading reading_of(const struct loading *l, size_t i, float *numbers)
@@ -90,15 +99,16 @@ static struct reading reading_of(const struct loading *l, size_t i, float *numbe
     struct param_layout s = param_layout_of(&l->tensors[i]);
     /* A strided tensor is read at once: each piece of it might need all of its storage. */
     size_t most = is_strided(l->source, l->found[i]) ? s.rows : param_layout_piece_rows(s);
-    return (struct reading){ l->source, &l->tensors[i], l->found[i], numbers, most, l->storage };
+    return (
+        struct reading){ l->source, &l->tensors[i], l->found[i], &l->scales[i], numbers, most, l->storage };
 }
 
-/* Numbers of one tensor in the order of the file. */
+/* The same in the type of the device. */
 static int read_numbers(const struct reading *r, size_t first, size_t n, enum dtype to, char *into,
                         struct cairn_error *err)
 {
     enum { BLOCK = 1 << 16 };
-    if (r->found->dtype == to) {
+    if (r->found->dtype == to && !r->scale->tensor) {
         if (source_read(r->source, r->found, first, n, into, err))
             return -1;
         return param_layout_is_finite(into, to, n) ? 0 : refuse_tensor(r, err);
@@ -108,8 +118,7 @@ static int read_numbers(const struct reading *r, size_t first, size_t n, enum dt
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %d values", r->tensor->name, BLOCK);
     for (size_t at = 0, k; at < n; at += k) {
         k = n - at < BLOCK ? n - at : BLOCK;
-        if (source_read_as(r->source, r->found, first + at, k, DTYPE_F32, wide, err) ||
-            check_within(r, wide, k, err))
+        if (read_wide(r, first + at, k, wide, err))
             return -1;
         dtype_convert(into + at * dtype_size(to), to, wide, DTYPE_F32, k, &(struct dtype_how){ 0 });
     }
@@ -133,6 +142,74 @@ static int load_some(void *loading, uint64_t at, size_t n, void *bytes, struct c
     return 0;
 }
 
+static bool has_nan_codes(const uint8_t *codes, size_t n)
+{
+    uint32_t bad = 0;
+    for (size_t i = 0; i < n; i++)
+        bad |= (codes[i] & 0x7f) == 0x7f;
+    return bad;
+}
+
+/* Rows of a tensor, and where their codes and scales go. */
+struct rows {
+    uint64_t first;
+    size_t n;
+    uint8_t *codes;
+    float *scales;
+};
+
+/* The tensor has the codes of the model: they stay as they are. */
+static int copy_rows(const struct reading *r, const struct rows *rows, struct cairn_error *err)
+{
+    size_t columns = r->tensor->param->columns, n = rows->n * columns;
+    float limit = limit_of(r) / (float)dtype_max(DTYPE_F8_E4M3);
+    if (source_read(r->source, r->found, rows->first * columns, n, rows->codes, err) ||
+        param_scale_of_rows(r->source, r->scale, columns, rows->first, rows->n, rows->scales, err))
+        return -1;
+    return has_nan_codes(rows->codes, n) || !is_within(rows->scales, rows->n, limit) ? refuse_tensor(r, err)
+                                                                                     : 0;
+}
+
+static int make_rows(const struct reading *r, enum weights_format format, const struct rows *rows,
+                     struct cairn_error *err)
+{
+    enum { BLOCK = 1 << 16 };
+    size_t columns = r->tensor->param->columns, most = columns < BLOCK ? BLOCK / columns : 1;
+    CLEANUP(mem_free) float *wide = malloc(most * columns * sizeof(*wide));
+    if (!wide)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu values", r->tensor->name, most * columns);
+    for (size_t at = 0, k; at < rows->n; at += k) {
+        k = rows->n - at < most ? rows->n - at : most;
+        if (read_wide(r, (rows->first + at) * columns, k * columns, wide, err))
+            return -1;
+        for (size_t i = 0; i < k; i++)
+            quantize_row(format, rows->codes + (at + i) * columns, &rows->scales[at + i], wide + i * columns,
+                         columns);
+    }
+    return 0;
+}
+
+/* Some rows of a parameter in 8 bits.  Their scales are for later. */
+static int load_rows(void *loading, uint64_t at, size_t n, void *bytes, struct cairn_error *err)
+{
+    const struct loading *l = loading;
+    size_t columns = l->tensors->param->columns, first = at / columns, end = (at + n) / columns;
+    for (size_t i = 0; i < l->n; i++) {
+        struct reading r = reading_of(l, i, NULL);
+        size_t begin = l->tensors[i].first, stop = begin + l->tensors[i].rows;
+        size_t from = first > begin ? first : begin, to = end < stop ? end : stop;
+        if (from >= to)
+            continue;
+        struct rows rows = { from - begin, to - from, (uint8_t *)bytes + (from - first) * columns,
+                             l->row_scales + from };
+        bool same = l->format == WEIGHTS_FP8 && r.found->dtype == DTYPE_F8_E4M3 &&
+                    param_scale_is_by_row(r.scale, columns);
+        if (same ? copy_rows(&r, &rows, err) : make_rows(&r, l->format, &rows, err))
+            return -1;
+    }
+    return 0;
+}
+
 /* All of a parameter that must be transposed or made contiguous. */
 static int load_whole(void *loading, uint64_t at, size_t n, void *bytes, struct cairn_error *err)
 {
@@ -151,7 +228,7 @@ static int load_whole(void *loading, uint64_t at, size_t n, void *bytes, struct 
     return 0;
 }
 
-/* Through memory of the host: quantized matrices, and what is too large to be transposed in a piece. */
+/* Through memory of the host: what is too large to be transposed in a piece. */
 static int load_by_host(const struct loading *l, const struct weights *w, struct cairn_error *err)
 {
     const struct param *p = l->tensors->param;
@@ -171,8 +248,8 @@ static int load_by_host(const struct loading *l, const struct weights *w, struct
 
 struct loads {
     struct arena arena;
-    struct transfer_part *parts;
-    size_t n;
+    struct transfer_part *parts, *scales; /* scales are known when the parts have been read */
+    size_t n, n_scales;
     size_t unit_most;
 };
 
@@ -206,12 +283,39 @@ static void add_part(struct loads *all, struct loading l, void *at, bool on_host
                                 .on_host = on_host };
 }
 
+static void add_quantized(struct loads *all, struct loading l, const struct weights *w)
+{
+    const struct param *p = l.tensors->param;
+    struct loading *copy = ARENA_NEW(&all->arena, struct loading, 1);
+    enum dtype unused;
+    bool on_host;
+    void *at = weights_place(w, p, &unused, &on_host);
+    *copy = l;
+    copy->format = w->format;
+    copy->row_scales = ARENA_NEW(&all->arena, float, p->rows);
+    *ARENA_PUSH(&all->arena, all->parts, all->n) = (struct transfer_part){ .device = at,
+                                                                           .bytes = p->rows * p->columns,
+                                                                           .unit = p->columns,
+                                                                           .move = load_rows,
+                                                                           .context = copy,
+                                                                           .on_host = on_host };
+    *ARENA_PUSH(&all->arena, all->scales, all->n_scales) =
+        (struct transfer_part){ .device = w->scales + p->scale_at,
+                                .bytes = p->rows * sizeof(float),
+                                .move = transfer_move_from,
+                                .context = copy->row_scales };
+}
+
 static int add_param(struct loads *all, const struct loading *l, const struct weights *w,
                      struct cairn_error *err)
 {
     const struct param *p = l->tensors->param;
-    if (p->kind == PARAM_QUANTIZED ||
-        (!is_in_order(l) && p->rows * p->columns * sizeof(float) > all->unit_most))
+    bool quantized = p->kind == PARAM_QUANTIZED, in_order = is_in_order(l);
+    if (quantized && in_order && p->columns <= all->unit_most) {
+        add_quantized(all, *l, w);
+        return 0;
+    }
+    if (quantized || (!in_order && p->rows * p->columns * sizeof(float) > all->unit_most))
         return load_by_host(l, w, err);
     enum dtype to;
     bool on_host;
@@ -220,6 +324,19 @@ static int add_param(struct loads *all, const struct loading *l, const struct we
     if (w->master && p->kind == PARAM_MATRIX)
         add_part(all, *l, w->master + p->at, w->master_on_host, DTYPE_F32);
     return 0;
+}
+
+/* The scales of tensors. */
+static const struct param_scale *find_scales(struct loads *all, const struct tensor_source *s,
+                                             const struct st_tensor *const *found, size_t n,
+                                             struct cairn_error *err)
+{
+    struct param_scale *scales = ARENA_NEW(&all->arena, struct param_scale, n + 1);
+    bool is_scaled = param_scale_is_in(s);
+    for (size_t i = 0; i < n; i++)
+        if (param_scale_find(s, found[i], is_scaled, &scales[i], err))
+            return NULL;
+    return scales;
 }
 
 static void count_tensors(struct param_report *report, const struct loading *l)
@@ -238,12 +355,23 @@ int param_load(const struct param_tensors *t, const struct weights *w, const str
         return -1;
     size_t most = transfer_unit_most(way);
     all.unit_most = most < WHOLE_MOST ? most : WHOLE_MOST;
+    const struct param_scale *scales = find_scales(&all, s, found, t->n, err);
+    if (!scales)
+        return -1;
     for (size_t i = 0, n; i < t->n; i += n) {
         n = param_tensors_of(t, i);
-        struct loading l = { s, &t->list[i], &found[i], n, w->storage, DTYPE_F32 };
+        struct loading l = { .source = s,
+                             .tensors = &t->list[i],
+                             .found = &found[i],
+                             .scales = &scales[i],
+                             .n = n,
+                             .storage = w->storage,
+                             .to = DTYPE_F32 };
         count_tensors(report, &l);
         if (add_param(&all, &l, w, err))
             return -1;
     }
-    return transfer_up(way, all.parts, all.n, NULL, err);
+    if (transfer_up(way, all.parts, all.n, NULL, err))
+        return -1;
+    return all.n_scales ? transfer_up(way, all.scales, all.n_scales, NULL, err) : 0;
 }

@@ -2,6 +2,7 @@
 #include "nn/weights.h"
 #include "gpu/kernels/quant.h"
 #include "gpu/transfer.h"
+#include "nn/quantize.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -311,30 +312,6 @@ static int dequantize(const struct weights *w, struct gpu_stream *s, const struc
 
 /* ---- from and to the host ---- */
 
-static void quantize_row(enum weights_format format, uint8_t *codes, float *scale, const float *x, size_t n)
-{
-    float most = 0, limit = format == WEIGHTS_INT8 ? 127 : 448;
-    for (size_t i = 0; i < n; i++)
-        most = fmaxf(most, fabsf(x[i]));
-    *scale = most / limit;
-    for (size_t i = 0; i < n; i++) {
-        float v = most > 0 ? x[i] / *scale : 0;
-        if (format == WEIGHTS_INT8)
-            codes[i] = (uint8_t)(int8_t)rintf(v);
-        else
-            dtype_convert(&codes[i], DTYPE_F8_E4M3, &v, DTYPE_F32, 1,
-                          &(struct dtype_how){ .saturate = true });
-    }
-}
-
-static void dequantize_row(enum weights_format format, float *y, const uint8_t *codes, float scale, size_t n)
-{
-    if (format == WEIGHTS_FP8)
-        dtype_convert(y, DTYPE_F32, codes, DTYPE_F8_E4M3, n, &(struct dtype_how){ 0 });
-    for (size_t i = 0; i < n; i++)
-        y[i] = scale * (format == WEIGHTS_FP8 ? y[i] : (float)(int8_t)codes[i]);
-}
-
 /* The codes and scales of a quantized matrix, from or to these arrays of the host. */
 static void list_quantized(const struct weights *w, const struct param *p, struct transfer_part parts[2],
                            transfer_move *move, uint8_t *codes, float *scales)
@@ -357,8 +334,7 @@ static int put_quantized(const struct weights *w, const struct param *p, const f
     CLEANUP(mem_free) float *scales = malloc(p->rows * sizeof(*scales));
     if (!codes || !scales)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", p->name);
-    for (size_t r = 0; r < p->rows; r++)
-        quantize_row(w->format, codes + r * p->columns, &scales[r], from + r * p->columns, p->columns);
+    quantize_rows(&(struct quantize_rows){ w->format, p->rows, p->columns, (float *)from, codes, scales });
     struct transfer_part parts[2];
     list_quantized(w, p, parts, transfer_move_from, codes, scales);
     return transfer_up(gpu_transfer(w->g), parts, ARRAY_LEN(parts), NULL, err);
@@ -374,8 +350,7 @@ static int get_quantized(const struct weights *w, const struct param *p, float *
     list_quantized(w, p, parts, transfer_move_into, codes, scales);
     if (transfer_down(gpu_transfer(w->g), parts, ARRAY_LEN(parts), NULL, err))
         return -1;
-    for (size_t r = 0; r < p->rows; r++)
-        dequantize_row(w->format, into + r * p->columns, codes + r * p->columns, scales[r], p->columns);
+    dequantize_rows(&(struct quantize_rows){ w->format, p->rows, p->columns, into, codes, scales });
     return 0;
 }
 

@@ -41,7 +41,7 @@ static const char *suffix_of(const char *name)
 
 bool fp8_is_bookkeeping(const char *name)
 {
-    return !strcmp(name, FP8_MARKER) || suffix_of(name);
+    return !strcmp(name, FP8_MARKER) || str_ends(name, "." FP8_MARKER) || suffix_of(name);
 }
 
 /* Small tables and ends of the network, where a rounding error shows at once. */

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nn/param_scale.h"
+#include "base/str.h"
+#include "tensor/fp8_scaled.h"
+#include <stdlib.h>
+
+bool param_scale_is_in(const struct tensor_source *s)
+{
+    if (source_meta_find(s, FP8_METADATA))
+        return true;
+    for (size_t i = 0; i < s->n_tensors; i++)
+        if (fp8_is_bookkeeping(s->tensors[i].name))
+            return true;
+    return false;
+}
+
+bool param_scale_is_bookkeeping(const struct tensor_source *s, const char *name)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    if (!fp8_is_bookkeeping(name))
+        return false;
+    const char *weight = fp8_weight_name(&a, name);
+    return !weight || source_find(s, weight);
+}
+
+int param_scale_find(const struct tensor_source *s, const struct st_tensor *weight, bool file_is_scaled,
+                     struct param_scale *out, struct cairn_error *err)
+{
+    *out = (struct param_scale){ 0 };
+    if (!file_is_scaled)
+        return 0;
+    out->tensor = fp8_scale_of(s, weight);
+    if (out->tensor) {
+        if (fp8_block_of(weight, out->tensor, &out->block, err))
+            return cairn_wrap(err, "%s", source_path_of(s, weight));
+        return 0;
+    }
+    if (!fp8_is(weight->dtype) || weight->rank < 2)
+        return 0;
+    cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s without a scale, but the file has scales",
+               source_path_of(s, weight), weight->name, weight->dtype_text);
+    return cairn_hint(err, "the file is damaged, or in a form of fp8 that is not supported");
+}
+
+int param_scale_apply(const struct tensor_source *s, const struct param_scale *scale, uint64_t first,
+                      size_t n, float *numbers, struct cairn_error *err)
+{
+    if (!scale->tensor || !n)
+        return 0;
+    uint64_t begin = first / scale->block, end = (first + n - 1) / scale->block + 1;
+    float one, *values = &one;
+    CLEANUP(mem_free) float *many = NULL;
+    if (end - begin > 1)
+        values = many = malloc((end - begin) * sizeof(*many));
+    if (!values)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for scales", scale->tensor->name);
+    if (source_read_as(s, scale->tensor, begin, end - begin, DTYPE_F32, values, err))
+        return -1;
+    for (uint64_t block = begin; block < end; block++) {
+        uint64_t from = block * scale->block, to = from + scale->block;
+        from = from > first ? from - first : 0;
+        to = to - first < n ? to - first : n;
+        float factor = values[block - begin];
+        for (uint64_t i = from; i < to; i++)
+            numbers[i] *= factor;
+    }
+    return 0;
+}
+
+bool param_scale_is_by_row(const struct param_scale *scale, uint64_t columns)
+{
+    return !scale->tensor || scale->block % columns == 0;
+}
+
+int param_scale_of_rows(const struct tensor_source *s, const struct param_scale *scale, uint64_t columns,
+                        uint64_t first, size_t rows, float *out, struct cairn_error *err)
+{
+    for (size_t i = 0; i < rows; i++)
+        out[i] = 1;
+    if (!scale->tensor || scale->block == columns)
+        return scale->tensor ? source_read_as(s, scale->tensor, first, rows, DTYPE_F32, out, err) : 0;
+    for (size_t i = 0; i < rows; i++)
+        if (param_scale_apply(s, scale, (first + i) * columns, 1, &out[i], err))
+            return -1;
+    return 0;
+}
