@@ -6,16 +6,6 @@
 #include <errno.h>
 #include "os/fault.h"
 
-/* Until the model is there: what closes it. */
-static void close_model(struct model *model)
-{
-    struct wan *m = (struct wan *)model;
-    params_release(&m->params[1]);
-    params_release(&m->params[0]);
-    free(m);
-}
-__attribute__((weak)) const struct model_ops wan_model_ops = { .kind = "wan", .close = close_model };
-
 /* ---- shapes ---- */
 
 static void a_shape_follows_from_tensors(void)

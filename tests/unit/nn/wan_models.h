@@ -11,6 +11,17 @@ static const char official[] = "wan/official.safetensors";
 static const char diffusers[] = "wan/diffusers.safetensors";
 static const char fp8_scaled[] = "wan/fp8_scaled.safetensors";
 
+/* Where there is no model yet: what closes it. */
+static inline void close_model(struct model *model)
+{
+    struct wan *m = (struct wan *)model;
+    params_release(&m->params[1]);
+    params_release(&m->params[0]);
+    free(m);
+}
+extern const struct model_ops wan_model_ops;
+__attribute__((weak)) const struct model_ops wan_model_ops = { .kind = "wan", .close = close_model };
+
 static inline struct wan *open_wan(struct nn *nn, const struct wan_shape *s, const struct wan_options *o)
 {
     static const struct wan_options one = { .experts = 1 };
@@ -71,17 +82,20 @@ static inline struct wan *load_wan(struct nn *nn, const char *path, const struct
 /* What a copy of a file has that the file has not. */
 struct changes {
     const char *prefix;            /* before every name */
-    const char *drop;              /* the tensor that is left out */
+    const char *drop, *drop_end;   /* tensors that are left out: one, and those whose names end so */
     const char *rename, *to;       /* the tensor with another name */
     const char *from_end, *to_end; /* how names end, and end then */
-    const char *add;               /* one more: f32, one number */
-    size_t first, n;               /* the tensors; n 0: all */
+    const char *add;               /* one more tensor: a text, or numbers of one value */
+    const char *text;
+    float value;
+    uint64_t add_n;  /* 0: 1 */
+    size_t first, n; /* the tensors; n 0: all */
 };
 
 static inline bool name_of(const struct changes *c, const char *name, char *out, size_t size)
 {
     const char *end = c->from_end && str_ends(name, c->from_end) ? c->from_end : "";
-    if (c->drop && !strcmp(name, c->drop))
+    if ((c->drop && !strcmp(name, c->drop)) || (c->drop_end && str_ends(name, c->drop_end)))
         return false;
     if (c->rename && !strcmp(name, c->rename))
         snprintf(out, size, "%s%s", c->prefix ? c->prefix : "", c->to);
@@ -91,42 +105,49 @@ static inline bool name_of(const struct changes *c, const char *name, char *out,
     return true;
 }
 
+/* The tensor that is added, and its bytes. */
+static inline struct st_tensor added(const struct changes *c, struct arena *a, char **bytes)
+{
+    uint64_t *n = ARENA_NEW(a, uint64_t, 1);
+    *n = c->text ? strlen(c->text) : c->add_n ? c->add_n : 1;
+    struct st_tensor t = { .name = c->add, .shape = n, .rank = 1, .elements = *n };
+    t.dtype_text = c->text ? "U8" : "F32";
+    t.bytes = *n * (c->text ? 1 : sizeof(float));
+    *bytes = arena_alloc(a, t.bytes + 1);
+    for (size_t i = 0; !c->text && i < *n; i++)
+        ((float *)*bytes)[i] = c->value;
+    if (c->text)
+        memcpy(*bytes, c->text, t.bytes);
+    return t;
+}
+
 static inline void copy_changed(const char *from, const char *path, const struct changes *c)
 {
-    static const uint64_t one = 1;
     struct cairn_error err = { 0 };
     CLEANUP(arena_release) struct arena a = { 0 };
     struct st_file f;
     struct st_writer w;
     REQUIRE(!st_open(&f, from, &err));
     struct st_tensor *list = ARENA_NEW(&a, struct st_tensor, f.n_tensors + 1);
-    const struct st_tensor **source = ARENA_NEW(&a, const struct st_tensor *, f.n_tensors + 1);
+    char **bytes = ARENA_NEW(&a, char *, f.n_tensors + 1);
     size_t n = 0, end = c->n ? c->first + c->n : f.n_tensors;
     for (size_t i = c->first; i < end && i < f.n_tensors; i++) {
         char name[256];
         if (!name_of(c, f.tensors[i].name, name, sizeof(name)))
             continue;
-        source[n] = &f.tensors[i];
+        bytes[n] = arena_alloc(&a, f.tensors[i].bytes + 1);
+        CHECK(!st_read(&f, &f.tensors[i], 0, f.tensors[i].elements, bytes[n], &err));
         list[n] = f.tensors[i];
         list[n++].name = arena_strdup(&a, name);
     }
-    if (c->add)
-        list[n++] = (struct st_tensor){ .name = c->add,
-                                        .dtype_text = "F32",
-                                        .shape = &one,
-                                        .rank = 1,
-                                        .elements = 1,
-                                        .bytes = 4,
-                                        .dtype = DTYPE_F32 };
+    if (c->add) {
+        list[n] = added(c, &a, &bytes[n]);
+        n++;
+    }
     const struct st_contents contents = { list, n, NULL, 0, ST_ORDER_GIVEN };
     REQUIRE(!st_writer_open(&w, path, &contents, true, &err));
-    for (size_t i = 0; i < n; i++) {
-        char *bytes = calloc(1, list[i].bytes + 1);
-        if (source[i])
-            CHECK(!st_read(&f, source[i], 0, source[i]->elements, bytes, &err));
-        CHECK(!st_writer_put(&w, i, 0, bytes, list[i].bytes, &err));
-        free(bytes);
-    }
+    for (size_t i = 0; i < n; i++)
+        CHECK(!st_writer_put(&w, i, 0, bytes[i], list[i].bytes, &err));
     CHECK(!st_writer_commit(&w, &err));
     st_close(&f);
 }
