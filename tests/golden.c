@@ -11,8 +11,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const struct golden_kind *const kinds[] = { &golden_gpt,   &golden_adamw, &golden_adamw8, &golden_fp8,
-                                                   &golden_times, &golden_cache, &golden_lora };
+static const struct golden_kind *const kinds[] = {
+    &golden_gpt,   &golden_adamw, &golden_adamw8, &golden_fp8,
+    &golden_times, &golden_cache, &golden_lora,   &golden_wan,
+};
 
 struct run {
     struct gpu *g;
@@ -87,6 +89,8 @@ struct json *golden_config(struct golden *c)
 double golden_share(const struct golden *c, double share)
 {
     double least = c->storage == GPU_BF16 ? 0.04 : c->storage == GPU_F16 ? 0.02 : 0;
+    if (c->share16 > 0 && c->storage != GPU_F32)
+        least = c->share16;
     return share > least ? share : least;
 }
 
@@ -125,13 +129,19 @@ static bool belong_together(const struct st_file *a, const struct st_file *b)
     return x && y && !strcmp(x, y);
 }
 
+/* A LoRA that goes with a case, rather than its weights. */
+static bool is_lora(const struct st_file *f)
+{
+    return f->n_tensors && strstr(f->tensors[0].name, "lora_");
+}
+
 static void run_case(struct run *run, struct file *files, size_t n, size_t which)
 {
     struct golden c = { .g = run->g, .storage = run->storage, .file = &files[which].st };
     const struct golden_kind *kind = kind_of(c.file);
     for (size_t i = 0; i < n; i++)
         if (i != which && !kind_of(&files[i].st) && belong_together(&files[i].st, c.file)) {
-            c.weights = &files[i].st;
+            *(is_lora(&files[i].st) ? &c.lora : &c.weights) = &files[i].st;
             files[i].used = true;
         }
     c.others = ARENA_NEW(&c.arena, struct golden_other, n);

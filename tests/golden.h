@@ -18,8 +18,10 @@ struct golden {
     enum gpu_storage storage;
     struct arena arena;            /* of this case */
     const struct st_file *file;    /* the file that makes the case */
-    const struct st_file *weights; /* the one that goes with it; NULL: none */
-    double worst;                  /* error, as a share of what is allowed */
+    const struct st_file *weights; /* the ones that go with it; NULL: none */
+    const struct st_file *lora;
+    double share16; /* what 16-bit tensors are allowed; 0: 0.04 in bf16, 0.02 in f16 */
+    double worst;   /* error, as a share of what is allowed */
     double worst_error, tolerance;
     struct golden_other *others; /* of the folder; a case marks those that it used besides */
     size_t n_others;
@@ -33,9 +35,8 @@ struct golden_kind {
     bool (*is)(const struct st_file *f);
     int (*run)(struct golden *c);
 };
-extern const struct golden_kind golden_lora;
 extern const struct golden_kind golden_gpt, golden_adamw, golden_adamw8, golden_fp8;
-extern const struct golden_kind golden_times, golden_cache;
+extern const struct golden_kind golden_times, golden_cache, golden_lora, golden_wan;
 
 /* All numbers of a tensor; NULL, with c->err, if it is not there. */
 float *golden_floats(struct golden *c, const struct st_file *f, const char *name, size_t *n);

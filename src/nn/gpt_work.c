@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/gpt_work.h"
 
-#include "base/int.h"
 #include "nn/gpt_inside.h"
+#include "nn/work_memory.h"
 #include "gpu/attention_cpu.h"
 #include "gpu/gemm_cpu.h"
 #include "gpu/id_index.h"
@@ -10,53 +10,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGN = 256 };
-
 /* ---- the plan ---- */
 
-struct plan {
-    char *base; /* NULL: only the size is needed */
-    size_t used;
-};
-
-static void *plan_add(struct plan *p, size_t bytes)
-{
-    size_t at = p->used;
-    p->used += (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    return p->base ? p->base + at : NULL;
-}
-
-static void plan_activations(struct plan *p, const struct gpt_work *r, struct activations *k, void *qkv)
+static void plan_activations(struct work_memory *p, const struct gpt_work *r, struct activations *k,
+                             void *qkv)
 {
     const struct gpt_shape *s = &r->m->shape;
     size_t elem_bytes = storage_size(r->m->nn->storage), narrow = r->rows * s->width * elem_bytes;
     size_t wide = r->rows * s->ffn * elem_bytes, column = r->rows * sizeof(float);
     for (int i = 0; i < 2; i++) {
-        k->norm[i] = plan_add(p, narrow);
-        k->mean[i] = plan_add(p, column);
-        k->rstd[i] = plan_add(p, column);
+        k->norm[i] = work_memory_add(p, narrow);
+        k->mean[i] = work_memory_add(p, column);
+        k->rstd[i] = work_memory_add(p, column);
     }
     k->qkv = qkv;
-    k->attention = plan_add(p, narrow);
-    k->lse = plan_add(p, r->rows * s->heads * sizeof(float));
-    k->middle = plan_add(p, narrow);
-    k->fc = plan_add(p, wide);
-    k->up = s->swiglu ? plan_add(p, wide) : NULL;
-    k->act = plan_add(p, wide);
+    k->attention = work_memory_add(p, narrow);
+    k->lse = work_memory_add(p, r->rows * s->heads * sizeof(float));
+    k->middle = work_memory_add(p, narrow);
+    k->fc = work_memory_add(p, wide);
+    k->up = s->swiglu ? work_memory_add(p, wide) : NULL;
+    k->act = work_memory_add(p, wide);
 }
 
 /* Each block keeps what it made if it is needed in the backward pass; else all share one. q, k and v are what
  * later tokens look at when text is generated. */
-static void plan_blocks(struct plan *p, struct gpt_work *r)
+static void plan_blocks(struct work_memory *p, struct gpt_work *r)
 {
     const struct gpt_shape *s = &r->m->shape;
     size_t elem_bytes = storage_size(r->m->nn->storage), qkv = r->rows * gpt_qkv_rows(s) * elem_bytes;
     bool each = r->o.train && !r->o.recompute, each_qkv = each || !r->o.train;
     bool each_x = r->o.train;
     for (size_t i = 0; i <= s->layers; i++)
-        r->x[i] = i < 2 || each_x ? plan_add(p, r->rows * s->width * elem_bytes) : r->x[i - 2];
+        r->x[i] = i < 2 || each_x ? work_memory_add(p, r->rows * s->width * elem_bytes) : r->x[i - 2];
     for (size_t i = 0; i < s->layers; i++) {
-        void *own = i == 0 || each_qkv ? plan_add(p, qkv) : r->saved[0].qkv;
+        void *own = i == 0 || each_qkv ? work_memory_add(p, qkv) : r->saved[0].qkv;
         if (i == 0 || each)
             plan_activations(p, r, &r->saved[i], own);
         else {
@@ -66,57 +53,57 @@ static void plan_blocks(struct plan *p, struct gpt_work *r)
     }
 }
 
-static void plan_back(struct plan *p, struct gpt_work *r)
+static void plan_back(struct work_memory *p, struct gpt_work *r)
 {
     const struct gpt_shape *s = &r->m->shape;
     size_t elem_bytes = storage_size(r->m->nn->storage);
     size_t narrow = r->rows * s->width * elem_bytes, wide = r->rows * s->ffn * elem_bytes;
-    r->dx = plan_add(p, narrow);
-    r->d_narrow = plan_add(p, narrow);
-    r->d_qkv = plan_add(p, r->rows * gpt_qkv_rows(s) * elem_bytes);
-    r->d_wide = plan_add(p, wide);
-    r->d_wide2 = s->swiglu ? plan_add(p, wide) : NULL;
-    r->delta = plan_add(p, r->rows * s->heads * sizeof(float));
+    r->dx = work_memory_add(p, narrow);
+    r->d_narrow = work_memory_add(p, narrow);
+    r->d_qkv = work_memory_add(p, r->rows * gpt_qkv_rows(s) * elem_bytes);
+    r->d_wide = work_memory_add(p, wide);
+    r->d_wide2 = s->swiglu ? work_memory_add(p, wide) : NULL;
+    r->delta = work_memory_add(p, r->rows * s->heads * sizeof(float));
 }
 
-static void plan_slot(struct plan *p, const struct gpt_work *r, struct slot *s)
+static void plan_slot(struct work_memory *p, const struct gpt_work *r, struct slot *s)
 {
     size_t bytes = r->rows * sizeof(int);
-    s->ids = plan_add(p, bytes);
-    s->targets = plan_add(p, bytes);
-    s->list_ids = plan_add(p, bytes);
-    s->list_first = plan_add(p, bytes + sizeof(int));
-    s->list_members = plan_add(p, bytes);
-    s->loss = plan_add(p, r->rows * sizeof(float));
+    s->ids = work_memory_add(p, bytes);
+    s->targets = work_memory_add(p, bytes);
+    s->list_ids = work_memory_add(p, bytes);
+    s->list_first = work_memory_add(p, bytes + sizeof(int));
+    s->list_members = work_memory_add(p, bytes);
+    s->loss = work_memory_add(p, r->rows * sizeof(float));
 }
 
-static void plan_lora(struct plan *p, struct gpt_work *r)
+static void plan_lora(struct work_memory *p, struct gpt_work *r)
 {
     const struct lora *l = &r->m->lora;
     size_t elem_bytes = storage_size(r->m->nn->storage);
     if (!l->rank)
         return;
-    r->lora.small = plan_add(p, r->rows * l->rank * elem_bytes);
-    r->lora.small_back = plan_add(p, r->rows * l->rank * elem_bytes);
+    r->lora.small = work_memory_add(p, r->rows * l->rank * elem_bytes);
+    r->lora.small_back = work_memory_add(p, r->rows * l->rank * elem_bytes);
     if (l->dropout > 0 && r->o.train)
-        r->lora.dropped = plan_add(p, 2 * r->rows * l->most_in * elem_bytes);
+        r->lora.dropped = work_memory_add(p, 2 * r->rows * l->most_in * elem_bytes);
 }
 
-static void plan_work(struct plan *p, struct gpt_work *r)
+static void plan_work(struct work_memory *p, struct gpt_work *r)
 {
     const struct gpt_shape *s = &r->m->shape;
     size_t elem_bytes = storage_size(r->m->nn->storage), narrow = r->rows * s->width * elem_bytes;
     for (size_t i = 0; i < r->o.slots; i++)
         plan_slot(p, r, &r->slots[i]);
-    r->position_ids = plan_add(p, r->o.tokens * sizeof(int));
-    r->position_first = plan_add(p, (r->o.tokens + 1) * sizeof(int));
-    r->position_members = plan_add(p, r->rows * sizeof(int));
+    r->position_ids = work_memory_add(p, r->o.tokens * sizeof(int));
+    r->position_first = work_memory_add(p, (r->o.tokens + 1) * sizeof(int));
+    r->position_members = work_memory_add(p, r->rows * sizeof(int));
     plan_blocks(p, r);
-    r->last = plan_add(p, narrow);
-    r->last_mean = plan_add(p, r->rows * sizeof(float));
-    r->last_rstd = plan_add(p, r->rows * sizeof(float));
-    r->scores = plan_add(p, r->at_once * r->m->vocab_padded * elem_bytes);
-    r->branch = s->dropout > 0 && r->o.train ? plan_add(p, narrow) : NULL;
+    r->last = work_memory_add(p, narrow);
+    r->last_mean = work_memory_add(p, r->rows * sizeof(float));
+    r->last_rstd = work_memory_add(p, r->rows * sizeof(float));
+    r->scores = work_memory_add(p, r->at_once * r->m->vocab_padded * elem_bytes);
+    r->branch = s->dropout > 0 && r->o.train ? work_memory_add(p, narrow) : NULL;
     if (r->o.train)
         plan_back(p, r);
     plan_lora(p, r);
@@ -167,7 +154,7 @@ static struct gpt_work *new_work(struct gpt *m, const struct gpt_work_options *o
 size_t gpt_work_bytes(const struct gpt *m, const struct gpt_work_options *o)
 {
     struct gpt_work *r = new_work((struct gpt *)m, o);
-    struct plan p = { 0 };
+    struct work_memory p = { 0 };
     if (r)
         plan_work(&p, r);
     gpt_work_close(r);
@@ -271,7 +258,7 @@ int gpt_work_open(struct gpt *m, const struct gpt_work_options *o, struct gpt_wo
     struct gpt_work *r = new_work(m, o);
     if (!r)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
-    struct plan measured = { 0 }, p = { 0 };
+    struct work_memory measured = { 0 }, p = { 0 };
     plan_work(&measured, r);
     if (gpu_alloc(m->nn->g, GPU_MEM_DEVICE, measured.used, &r->memory, err) || open_staging(r, err) ||
         reserve(r, err)) {

@@ -63,6 +63,7 @@ struct model_save {
     bool average;    /* the moving average: the tensors alone, under its own name */
     enum dtype dtype;
     const struct param_getter *from; /* where the values come from */
+    uint64_t step;                   /* how many were trained */
     const char *base;                /* what a LoRA was trained on, for its file; NULL: unknown */
 };
 
@@ -90,6 +91,9 @@ struct model_ops {
     int (*save)(const struct model *m, const struct model_save *s, struct cairn_error *err);
     int (*load)(struct model *m, size_t set, const char *path, struct param_report *report,
                 struct cairn_error *err);
+    /* Files are for other programs and may be rounded: checkpoints hold the values themselves too.  load is not
+     * used then, and may be NULL. */
+    bool has_rounded_files;
 };
 
 struct model {

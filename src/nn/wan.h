@@ -14,6 +14,7 @@
 #define CAIRN_NN_WAN_H
 
 #include "nn/model.h"
+#include "tensor/lora_names.h"
 
 enum { WAN_EXPERTS = 2, WAN_PATCH = 4 /* cells of a patch */, WAN_MODULATIONS = 6 };
 
@@ -76,6 +77,14 @@ struct wan_options {
     bool lora_per_expert;            /* with two experts; else one LoRA for both */
 };
 
+/* How LoRA files are written. */
+struct wan_save {
+    enum lora_dialect dialect;
+    enum dtype dtype;
+    const struct st_meta *meta; /* for their headers */
+    size_t n_meta;
+};
+
 struct wan {
     struct model model; /* first */
     struct nn *nn;
@@ -89,6 +98,7 @@ struct wan {
     size_t head_modulation; /* 2 × width */
     struct lora loras[WAN_EXPERTS];
     struct lora_options lora_options; /* that the LoRAs were made with */
+    struct wan_save save;             /* set by its owner */
 };
 
 /* Without allocating, to compute the size; then model_alloc.  Close it by model_close. */

@@ -135,6 +135,7 @@ static int write_model(struct checkpoints *c, const char *dir, struct cairn_erro
             .dtype = storage_dtype(c->copy.sets[i].weights.storage),
             .from = &weights,
             .base = c->model.base,
+            .step = c->state.step,
         };
         if (m->ops->save(m, &save, err))
             return -1;
@@ -153,39 +154,69 @@ static const char *array_name(struct arena *a, size_t set, const char *name)
     return set ? arena_printf(a, "%zu.%s", set, name) : name;
 }
 
+/* The weights of a set, where the model's own files may be rounded.  Such a model has matrices alone. */
+static struct optim_array values_of(const struct model *m, size_t set)
+{
+    const struct weights *w = model_trained_weights(m, set);
+    return (struct optim_array){
+        .name = "matrix.values",
+        .at = w->matrices,
+        .n = model_trained(m, set)->numbers[PARAM_MATRIX],
+        .dtype = storage_dtype(w->storage),
+    };
+}
+
+/* Tensors to write, and where they are. */
+struct contents {
+    struct arena arena;
+    struct st_tensor *tensors;
+    const void **from;
+    size_t n, n_from;
+};
+
+static void add_array(struct contents *k, size_t set, const struct optim_array *a, const void *from)
+{
+    uint64_t *shape = ARENA_NEW(&k->arena, uint64_t, 1);
+    *shape = a->n;
+    *ARENA_PUSH(&k->arena, k->tensors, k->n) = (struct st_tensor){
+        .name = array_name(&k->arena, set, a->name),
+        .dtype = a->dtype,
+        .dtype_text = dtype_safetensors(a->dtype),
+        .shape = shape,
+        .rank = 1,
+        .elements = a->n,
+        .bytes = a->n * dtype_size(a->dtype),
+    };
+    *ARENA_PUSH(&k->arena, k->from, k->n_from) = from;
+}
+
+static void list_contents(const struct checkpoints *c, struct contents *k)
+{
+    const struct model *m = c->model.model;
+    for (size_t set = 0; set < model_sets(m); set++) {
+        size_t n;
+        const struct optim_array *arrays = optim_arrays(c->model.optim[set], &n), values = values_of(m, set);
+        for (size_t i = 0; i < n; i++)
+            add_array(k, set, &arrays[i], c->copy.sets[set].arrays[i]);
+        if (m->ops->has_rounded_files)
+            add_array(k, set, &values, c->copy.sets[set].weights.matrices);
+    }
+}
+
 static int write_optim(struct checkpoints *c, const char *dir, struct cairn_error *err)
 {
-    CLEANUP(arena_release) struct arena arena = { 0 };
-    struct st_tensor *tensors = NULL;
-    void **from = NULL;
-    size_t n = 0, n_from = 0;
+    struct contents k = { 0 };
     char path[PATH_MOST];
-    for (size_t set = 0; set < model_sets(c->model.model); set++) {
-        size_t n_arrays;
-        const struct optim_array *arrays = optim_arrays(c->model.optim[set], &n_arrays);
-        for (size_t i = 0; i < n_arrays; i++) {
-            uint64_t *shape = ARENA_NEW(&arena, uint64_t, 1);
-            *shape = arrays[i].n;
-            *ARENA_PUSH(&arena, tensors, n) = (struct st_tensor){
-                .name = array_name(&arena, set, arrays[i].name),
-                .dtype = arrays[i].dtype,
-                .dtype_text = dtype_safetensors(arrays[i].dtype),
-                .shape = shape,
-                .rank = 1,
-                .elements = arrays[i].n,
-                .bytes = arrays[i].n * dtype_size(arrays[i].dtype),
-            };
-            *ARENA_PUSH(&arena, from, n_from) = c->copy.sets[set].arrays[i];
-        }
-    }
+    list_contents(c, &k);
     snprintf(path, sizeof(path), "%s/" CHECKPOINT_OPTIM, dir);
     struct st_writer w = { 0 };
-    const struct st_contents contents = { .tensors = tensors, .n = n, .order = ST_ORDER_ALIGNED };
+    const struct st_contents contents = { .tensors = k.tensors, .n = k.n, .order = ST_ORDER_ALIGNED };
     int r = st_writer_open(&w, path, &contents, true, err);
-    for (size_t i = 0; i < n && !r; i++)
-        r = st_writer_put(&w, i, 0, from[i], tensors[i].bytes, err);
+    for (size_t i = 0; i < k.n && !r; i++)
+        r = st_writer_put(&w, i, 0, k.from[i], k.tensors[i].bytes, err);
     r = r ? r : st_writer_commit(&w, err);
     st_writer_close(&w);
+    arena_release(&k.arena);
     return r;
 }
 
@@ -500,17 +531,41 @@ static int load_optim(const char *path, const struct checkpoint_model *m, struct
     return tensor_load(m->model->nn->g, &source, wants, n_wants, NULL, err);
 }
 
+/* The trained weights of a set, from the optimizer's file. */
+static int load_values(const char *path, struct model *m, size_t set, struct cairn_error *err)
+{
+    CLEANUP(source_close) struct tensor_source source = { 0 };
+    CLEANUP(arena_release) struct arena arena = { 0 };
+    struct optim_array values = values_of(m, set);
+    if (source_open(&source, arena_printf(&arena, "%s/" CHECKPOINT_OPTIM, path), err))
+        return -1;
+    const char *name = array_name(&arena, set, values.name);
+    const struct st_tensor *t = source_find(&source, name);
+    if (!t || t->elements != values.n || !dtype_is_float(t->dtype))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s[%zu] is missing: the checkpoint belongs to another job",
+                          source.path, name, values.n);
+    struct tensor_want want = { t, values.dtype, values.at, false };
+    return tensor_load(m->nn->g, &source, &want, 1, NULL, err);
+}
+
+static int load_file(const char *path, struct model *m, size_t set, struct cairn_error *err)
+{
+    char file[PATH_MOST];
+    struct param_report report = { 0 };
+    snprintf(file, sizeof(file), "%s/%s", path, m->ops->file_name(m, set, false));
+    int r = m->ops->load(m, set, file, &report, err);
+    param_report_release(&report);
+    return r;
+}
+
 int checkpoints_load(const char *path, const struct checkpoint_model *m, const struct checkpoint_state *s,
                      struct cairn_error *err)
 {
     struct model *model = m->model;
     for (size_t set = 0; set < model_sets(model); set++) {
-        char file[PATH_MOST];
-        struct param_report report = { 0 };
-        snprintf(file, sizeof(file), "%s/%s", path, model->ops->file_name(model, set, false));
-        int r = model->ops->load(model, set, file, &report, err);
-        param_report_release(&report);
-        if (r || optim_start(m->optim[set], err))
+        bool rounded = model->ops->has_rounded_files;
+        if ((rounded ? load_values(path, model, set, err) : load_file(path, model, set, err)) ||
+            optim_start(m->optim[set], err))
             return -1;
     }
     if (load_optim(path, m, err))

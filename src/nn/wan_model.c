@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Wan as an implementation of nn/model.h. */
+#include "nn/wan_inside.h"
+#include "nn/wan_lora_file.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct wan *wan_of(const struct model *m)
+{
+    return (struct wan *)m; /* it is the first member */
+}
+
+static void close_wan(struct model *model)
+{
+    struct wan *m = wan_of(model);
+    for (size_t i = 0; i < WAN_EXPERTS; i++) {
+        params_release(&m->loras[i].params);
+        params_release(&m->params[WAN_EXPERTS - 1 - i]); /* the blocks are in the first one's arena */
+    }
+    free(m);
+}
+
+/* Two LoRAs have files of their own. */
+static const char *file_name(const struct model *m, size_t set, bool average)
+{
+    if (m->n_loras < 2)
+        return average ? "lora-ema.safetensors" : "lora.safetensors";
+    if (set)
+        return average ? "lora_high_noise-ema.safetensors" : "lora_high_noise.safetensors";
+    return average ? "lora_low_noise-ema.safetensors" : "lora_low_noise.safetensors";
+}
+
+static int save(const struct model *m, const struct model_save *s, struct cairn_error *err)
+{
+    const struct wan_save *how = &wan_of(m)->save;
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/%s", s->dir, file_name(m, s->set, s->average));
+    struct wan_lora_save o = {
+        .path = path,
+        .dialect = how->dialect,
+        .dtype = how->dtype,
+        .from = s->from,
+        .meta = how->meta,
+        .n_meta = how->n_meta,
+    };
+    return wan_lora_save(wan_of(m), s->set, &o, err);
+}
+
+const struct model_ops wan_model_ops = {
+    .kind = "wan",
+    .close = close_wan,
+    .work_bytes = wan_work_bytes,
+    .work_open = wan_work_open,
+    .work_close = wan_work_close,
+    .run = wan_run,
+    .loss = wan_loss,
+    .file_name = file_name,
+    .save = save,
+    .has_rounded_files = true,
+};
