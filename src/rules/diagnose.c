@@ -163,6 +163,8 @@ static void found(void *to, size_t i, size_t at)
             d->signs[i] = conditions_met(d, issue_signs[i].with, issue_signs[i].without);
         return;
     }
+    if (d->joined && !log_facts_spans_lines(i - d->n_signs))
+        return;
     bool header = d->facts.header[0];
     add_find(d, log_facts_see(&d->facts, i - d->n_signs, d->text, d->n, at), at);
     if (!header && d->facts.header[0]) {
@@ -184,6 +186,14 @@ static void see_piece(void *to, uint64_t line, const char *text, size_t n)
     if (d->facts.trace.open)
         add_find(d, log_trace_line(&d->facts.trace, text, n), 0);
     match_set_find(d->set, text, n, found, d);
+    bool joined = log_join_line(&d->join, text, n, d->facts.oom.seen && !log_oom_is_complete(&d->facts.oom));
+    for (int b = 0; joined && b < LOG_N_BREAKS; b++) {
+        d->text = d->join.text[b];
+        d->n = d->join.n[b];
+        d->joined = true;
+        match_set_find(d->set, d->text, d->n, found, d);
+        d->joined = false;
+    }
 }
 
 static int build_set(struct diagnoser *d, struct cairn_error *err)
@@ -240,6 +250,7 @@ static void end_file(struct diagnoser *d)
                 h->outlived = d->facts.progress.ends > h->last_ends;
             }
     d->facts.asked_for = 0;
+    d->join.open = false;
     d->facts.trace.cut = d->facts.trace.open;
     d->facts.trace.open = false;
 }

@@ -13,6 +13,7 @@
 #include "chip/gfx_table.h"
 #include "rules/issue_rules.h"
 #include "rules/log_facts.h"
+#include "rules/log_join.h"
 #include "rules/log_lines.h"
 #include "rules/override.h"
 
@@ -47,6 +48,7 @@ struct diagnoser {
     const struct issue_rule *rules[MOST_RULES];
     size_t n_rules, n_signs; /* the set holds rules, then signs, then the texts of log_facts */
     struct log_lines lines;
+    struct log_join join;
     struct log_facts facts;
     struct hits hits[N_ISSUES][N_WEIGHTS][N_WORDINGS];
     struct hit header; /* where facts.header is from */
@@ -59,6 +61,7 @@ struct diagnoser {
     const char *text;
     size_t n;
     uint64_t line;
+    bool joined; /* it is several lines that may be one; they were read before */
 };
 
 enum vendor { VENDOR_UNKNOWN, VENDOR_AMD, VENDOR_NVIDIA };

@@ -182,6 +182,7 @@ const struct issue_rule issue_rules_not_rocm[] = {
     { "[Errno 17]", NULL, NULL, ISSUE_NOT_ROCM, 78, RULE_SOFT, "Python" },
     { "[Errno 20]", NULL, NULL, ISSUE_NOT_ROCM, 78, RULE_SOFT, "Python" },
     { "[Errno 21]", NULL, NULL, ISSUE_NOT_ROCM, 78, RULE_SOFT, "Python" },
+    { "[Errno 22]", NULL, "/dev/kfd|/dev/dri", ISSUE_NOT_ROCM, 72, RULE_SOFT, "Python" },
     { "[Errno 24]", NULL, NULL, ISSUE_NOT_ROCM, 84, 0, "Python" },
     { "[Errno 30]", NULL, "miopen", ISSUE_NOT_ROCM, 80, RULE_SOFT, "Python" },
     { "[Errno 32]", NULL, NULL, ISSUE_NOT_ROCM, 50, RULE_ECHO, "Python" },

@@ -201,6 +201,19 @@ static struct log_find see_exception(struct log_facts *f, const char *s, size_t 
                                                            : nothing;
 }
 
+/* "- **Exception Type:** KeyError", "- **Exception Message:** 'x'", as ComfyUI reports them. */
+static struct log_find see_type(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)f;
+    return log_trace_type(s, n, at);
+}
+
+static struct log_find see_message(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)f;
+    return log_trace_message(s, n, at + strlen("exception message:"));
+}
+
 static struct log_find see_error(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     (void)f;
@@ -412,6 +425,8 @@ static const struct {
     { "rocfft_setup", see_call },
     { "Error:", see_exception },
     { "Exception:", see_exception },
+    { "exception type:", see_type },
+    { "exception message:", see_message },
     { "NotImplementedError", see_exception },
     { "StopIteration", see_exception },
     { "error:", see_error },
@@ -449,6 +464,11 @@ static const struct {
 const char *log_facts_text(size_t i)
 {
     return i < ARRAY_LEN(extractors) ? extractors[i].text : NULL;
+}
+
+bool log_facts_spans_lines(size_t i)
+{
+    return extractors[i].see == log_see_oom || extractors[i].see == log_see_gfx;
 }
 
 struct log_find log_facts_see(struct log_facts *f, size_t i, const char *s, size_t n, size_t at)

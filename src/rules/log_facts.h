@@ -48,6 +48,8 @@ struct log_oom {
     double want, total, free, used, unused;
 };
 
+bool log_oom_is_complete(const struct log_oom *o);
+
 struct log_facts {
     struct log_gfx devices; /* that the machine of the log has */
     struct log_gfx used;    /* those of them that the program said it runs on */
@@ -90,6 +92,8 @@ struct log_facts {
 
 /* The texts that lead to an extractor, by number; NULL behind the last. */
 const char *log_facts_text(size_t i);
+/* What text number i leads to may stand in several lines, of which the first was read before. */
+bool log_facts_spans_lines(size_t i);
 /* Text number i was found at a place of a piece. */
 struct log_find log_facts_see(struct log_facts *f, size_t i, const char *s, size_t n, size_t at);
 /* To be called before those of a piece while asked_for is above 0. */

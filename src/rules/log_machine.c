@@ -387,9 +387,14 @@ struct log_find log_see_second(struct log_facts *f, const char *s, size_t n, siz
     return nothing;
 }
 
+bool log_oom_is_complete(const struct log_oom *o)
+{
+    return o->total >= 0 && o->unused >= 0;
+}
+
 struct log_find log_see_oom(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    if (f->oom.seen)
+    if (f->oom.seen && log_oom_is_complete(&f->oom))
         return nothing;
     struct log_oom o = { .seen = true };
     s += at;

@@ -121,6 +121,11 @@ struct log_find log_trace_exception(const struct log_trace *t, const char *s, si
     return len && (t->seen || starts_line(s, at)) ? judge_exception(s + at, n - at, len) : nothing;
 }
 
+struct log_find log_trace_type(const char *s, size_t n, size_t at)
+{
+    return is_own_fault(s + at, n - at) ? (struct log_find){ ISSUE_NOT_ROCM, OWN_FAULT, RULE_SOFT } : nothing;
+}
+
 struct log_find log_trace_message(const char *s, size_t n, size_t at)
 {
     enum { SHORTEST = 8 };

@@ -22,6 +22,8 @@ void log_trace_begin(struct log_trace *t, const char *s, size_t at);
 struct log_find log_trace_line(struct log_trace *t, const char *s, size_t n);
 /* A word such as "Error:" ends an exception's name. */
 struct log_find log_trace_exception(const struct log_trace *t, const char *s, size_t n, size_t at);
+/* The name of an exception, without its message, begins at a place of a piece. */
+struct log_find log_trace_type(const char *s, size_t n, size_t at);
 /* The message of an exception whose name is not told begins at a place of a piece. */
 struct log_find log_trace_message(const char *s, size_t n, size_t at);
 /* Does a line speak of a GPU or what it runs on? */

@@ -7,9 +7,9 @@
 #include "rules/diagnose.h"
 
 #include "base/cleanup.h"
-#include "base/json.h"
 #include "base/str.h"
 #include "check.h"
+#include "records.h"
 
 struct tally {
     size_t n, first, second; /* second: the class, or one that is acceptable, among the first two */
@@ -98,32 +98,27 @@ static void report(const char *what, struct tally t)
            percent(t.second, t.n));
 }
 
+struct tallies {
+    struct tally *all, aside, alone;
+};
+
+static void count_all(const struct json *record, void *to)
+{
+    struct tallies *t = to;
+    count(record, true, t->all);
+    count(record, false, &t->alone);
+    if (is_held_aside(json_text(json_get(record, "id"))))
+        count(record, true, &t->aside);
+}
+
 /* False if the file cannot be read as records. */
 static bool run_file(const char *path, struct tally *all)
 {
-    struct tally aside = { 0 }, alone = { 0 };
-    FILE *f = fopen(path, "r");
-    char *line = NULL;
-    size_t cap = 0;
-    ssize_t n;
-    bool fine = f != NULL;
-    while (fine && (n = getline(&line, &cap, f)) > 0) {
-        CLEANUP(json_cleanup) struct json *record = NULL;
-        struct cairn_error err = { 0 };
-        fine = !json_parse(line, (size_t)n, &record, &err) && json_text(json_get(record, "log"));
-        if (!fine)
-            break;
-        count(record, true, all);
-        count(record, false, &alone);
-        if (is_held_aside(json_text(json_get(record, "id"))))
-            count(record, true, &aside);
-    }
-    free(line);
-    if (f)
-        fclose(f);
+    struct tallies t = { .all = all };
+    bool fine = records_each(path, count_all, &t);
     report(path, *all);
-    report("  held aside", aside);
-    report("  without being told the chip", alone);
+    report("  held aside", t.aside);
+    report("  without being told the chip", t.alone);
     return fine;
 }
 

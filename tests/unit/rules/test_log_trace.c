@@ -53,6 +53,14 @@ static void a_missing_package_is_the_environments_own(void)
     CHECK(line(&t, "ImportError: libfoo.so.1: cannot open shared object file").score < 50);
 }
 
+static void a_report_gives_type_and_message_apart(void)
+{
+    static const char type[] = "- **Exception Type:** KeyError",
+                      other[] = "- **Exception Type:** RuntimeError";
+    CHECK(log_trace_type(type, strlen(type), 4).issue == ISSUE_NOT_ROCM);
+    CHECK(!log_trace_type(other, strlen(other), 4).score);
+}
+
 static void launchers_only_repeat(void)
 {
     struct log_trace t = { 0 };
@@ -98,6 +106,7 @@ int main(void)
     RUN(in_the_first_column_behind_a_box);
     RUN(what_speaks_of_the_gpu_is_left_to_the_tables);
     RUN(a_missing_package_is_the_environments_own);
+    RUN(a_report_gives_type_and_message_apart);
     RUN(launchers_only_repeat);
     RUN(without_a_traceback_it_starts_its_line);
     RUN(words_of_errors);
