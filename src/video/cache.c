@@ -191,12 +191,7 @@ static int by_path(const void *a, const void *b)
 
 static int by_size(const void *a, const void *b)
 {
-    const struct video_item *x = *(struct video_item *const *)a, *y = *(struct video_item *const *)b;
-    if (x->frames != y->frames)
-        return x->frames < y->frames ? -1 : 1;
-    if (x->height != y->height)
-        return x->height < y->height ? -1 : 1;
-    return x->width < y->width ? -1 : x->width > y->width;
+    return video_item_compare_size(*(struct video_item *const *)a, *(struct video_item *const *)b);
 }
 
 static void count(struct video_cache *c)
@@ -210,7 +205,7 @@ static void count(struct video_cache *c)
     c->info.images = c->n - c->info.clips;
     qsort(sorted, c->n, sizeof(struct video_item *), by_size);
     for (size_t i = 0; i < c->n; i++)
-        c->info.sizes += !i || by_size(&sorted[i - 1], &sorted[i]);
+        c->info.sizes += !i || video_item_compare_size(sorted[i - 1], sorted[i]);
 }
 
 static int read_headers(struct video_cache *c, struct listing *l, const struct video_needs *needs,

@@ -195,6 +195,15 @@ int video_item_open_text(struct video_item *item, const struct video_needs *need
     return 0;
 }
 
+int video_item_compare_size(const struct video_item *a, const struct video_item *b)
+{
+    if (a->frames != b->frames)
+        return a->frames < b->frames ? -1 : 1;
+    if (a->height != b->height)
+        return a->height < b->height ? -1 : 1;
+    return a->width < b->width ? -1 : a->width > b->width;
+}
+
 /* ---- values ---- */
 
 uint64_t video_item_values(const struct video_item *item, enum video_part part)

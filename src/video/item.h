@@ -56,6 +56,8 @@ struct video_needs {
 int video_item_open(struct video_item *item, const struct video_needs *needs, struct cairn_error *err);
 int video_item_open_text(struct video_item *item, const struct video_needs *needs, struct cairn_error *err);
 
+/* Orders items by frames, height and width; 0: the same size of latents. */
+int video_item_compare_size(const struct video_item *a, const struct video_item *b);
 uint64_t video_item_values(const struct video_item *item, enum video_part part);
 /* Reads a tensor that the item has as f32, in the order of the file.  Fails if the file is gone or has
  * changed, if a value is NaN or infinite, or if all latents are the same number: then caching went wrong. */

@@ -20,7 +20,7 @@ static inline void cache_write(const char *path, const struct cache_tensor *t, s
 {
     struct st_tensor list[4] = { 0 };
     struct st_meta meta[2] = { { "architecture", "wan" }, { "frame_count", frames } };
-    struct st_writer w = { 0 };
+    CLEANUP(st_writer_close) struct st_writer w = { 0 };
     struct cairn_error err = { 0 };
     for (size_t i = 0; i < n; i++) {
         uint64_t elements = 1;
