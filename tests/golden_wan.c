@@ -187,7 +187,7 @@ static int open_case(struct wan_case *t)
         return -1;
     struct wan_options options = { .experts = 1, .lora = &t->lora };
     if (nn_open(&t->nn, c->g, c->storage, &c->err) || wan_new(&t->nn, &shape, &options, &t->m, &c->err) ||
-        model_alloc(&t->m->model, false, &c->err) || open_work(t, false) ||
+        model_alloc(&t->m->model, NULL, &c->err) || open_work(t, false) ||
         optim_open(c->g, &t->m->loras[0].params, &t->m->loras[0].weights, &adamw, &t->optim, &c->err))
         return -1;
     return read_batch(t) || load_base(t) ? -1 : 0;

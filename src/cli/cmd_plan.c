@@ -42,7 +42,11 @@ static void print_plan(const struct train_plan *p, const struct train_options *o
     printf("\n%llu micro-batch%s of %llu sample%s per step%s; optimizer state on the %s%s\n",
            (unsigned long long)p->micros, p->micros == 1 ? "" : "es", (unsigned long long)p->micro,
            p->micro == 1 ? "" : "s", p->recompute ? ", gradient checkpointing" : "",
-           p->optim_on_host ? "host" : "device", p->blocks_on_host ? ", weights of the blocks too" : "");
+           p->optim_on_host ? "host" : "device",
+           p->streamed && p->streamed == p->blocks ? ", weights of the blocks on the host" : "");
+    if (p->streamed && p->streamed < p->blocks)
+        printf("weights of %llu of %llu blocks on the host\n", (unsigned long long)p->streamed,
+               (unsigned long long)p->blocks);
     for (size_t i = 0; i < p->n_fallbacks; i++)
         printf("%s %s\n",
                i              ? "                "

@@ -207,7 +207,8 @@ int gpt_open(struct nn *nn, const struct gpt_shape *s, const struct gpt_options 
     struct gpt *m;
     if (gpt_new(nn, s, o, &m, err))
         return -1;
-    if (model_alloc(&m->model, o->blocks_on_host, err)) {
+    struct model_layout l = { .streamed = o->blocks_on_host ? MODEL_ALL_BLOCKS : 0 };
+    if (model_alloc(&m->model, &l, err)) {
         gpt_close(m);
         return -1;
     }

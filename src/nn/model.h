@@ -21,6 +21,17 @@ enum { MODEL_BASES = 2, MODEL_SETS = 2 };
 struct model;
 struct work; /* a workspace: memory for passes over batches; see struct work_options */
 
+/* What happens to the resident blocks of the base that is not in use: they stay on the device; or they leave it and
+ * come again from copies on the host, or from the file. */
+enum model_idle { MODEL_IDLE_DEVICE, MODEL_IDLE_HOST, MODEL_IDLE_FILE };
+
+/* Where frozen weights live. */
+struct model_layout {
+    uint64_t streamed; /* blocks of each base that are on the host and streamed; MODEL_ALL_BLOCKS: all */
+    enum model_idle idle;
+};
+#define MODEL_ALL_BLOCKS UINT64_MAX
+
 /* Everything points into the concrete model. */
 struct model_base {
     struct params *params;
@@ -103,6 +114,10 @@ struct model {
     size_t n_bases;
     struct lora *loras[MODEL_SETS];
     size_t n_loras; /* 0: the bases themselves are trained */
+
+    struct model_layout layout; /* once it is allocated */
+    size_t used;                /* the base whose blocks are on the device, where only one's are */
+    bool used_is_loaded;        /* with their values */
 };
 
 /* ---- what is trained ---- */
@@ -116,18 +131,26 @@ uint64_t model_trained_parameters(const struct model *m); /* of all sets */
 /* ---- memory ---- */
 
 /* The device and host memory of the weights. */
-size_t model_bytes(const struct model *m, bool blocks_on_host, size_t *host);
-/* Zeroed weights.  After a failure some may be allocated: call model_release. */
-int model_alloc(struct model *m, bool blocks_on_host, struct cairn_error *err);
+size_t model_bytes(const struct model *m, const struct model_layout *l, size_t *host);
+/* Zeroed weights.  After a failure some may be allocated: call model_release.  NULL: all on the device. */
+int model_alloc(struct model *m, const struct model_layout *l, struct cairn_error *err);
 void model_release(struct model *m);
 void model_close(struct model *m); /* accepts NULL */
 bool model_is_allocated(const struct model *m);
 
 /* Blocks of frozen weights can live on the host and are streamed to the device one by one. */
-bool model_can_offload(const struct model *m);
-bool model_is_offloaded(const struct model *m); /* any base */
-/* All bases or, on failure, none where that is possible: ask model_is_offloaded. */
-int model_move_blocks(struct model *m, bool to_host, struct cairn_error *err);
+uint64_t model_blocks(const struct model *m);   /* of the base that has most; 0: none can */
+bool model_is_offloaded(const struct model *m); /* blocks of any base */
+/* Moves the blocks of all bases or, on failure, none where that is possible: m->layout says where they are.  An
+ * idle base that left the device does not come back. */
+int model_move_blocks(struct model *m, const struct model_layout *to, struct cairn_error *err);
+
+/* Two bases of the same shape can take turns on the device. */
+bool model_can_take_turns(const struct model *m);
+/* Makes the blocks of a base ready for the next pass; nothing else of the model may be under way.  *load: the caller
+ * must fill the base from its file, and then call model_is_loaded.  Before the first call, the first base is. */
+int model_use_base(struct model *m, size_t base, bool *load, struct cairn_error *err);
+void model_is_loaded(struct model *m);
 /* Why the host dequantizes weights in place of the device; NULL: it does not. */
 const struct cairn_error *model_host_dequant(const struct model *m);
 

@@ -311,6 +311,8 @@ static int add_param(struct loads *all, const struct loading *l, const struct we
 {
     const struct param *p = l->tensors->param;
     bool quantized = p->kind == PARAM_QUANTIZED, in_order = is_in_order(l);
+    if (!weights_has(w, p))
+        return 0;
     if (quantized && in_order && p->columns <= all->unit_most) {
         add_quantized(all, *l, w);
         return 0;

@@ -3,17 +3,11 @@
 #include "gpu/kernels/quant.h"
 #include "gpu/transfer.h"
 #include "nn/quantize.h"
+#include "nn/weights_inside.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Blocks on the host, and the piece that was asked for last. */
-struct weights_offload {
-    struct offload *offload;
-    size_t piece;
-    char *at; /* where its first number is on the device */
-};
 
 size_t storage_size(enum gpu_storage s)
 {
@@ -35,20 +29,9 @@ static size_t largest_quantized(const struct params *p)
     return most;
 }
 
-/* The bytes of a number of a kind. */
-static size_t kind_size(enum gpu_storage storage, enum param_kind kind)
+size_t weights_kind_size(enum gpu_storage storage, enum param_kind kind)
 {
     return kind == PARAM_QUANTIZED ? 1 : kind == PARAM_VECTOR ? sizeof(float) : storage_size(storage);
-}
-
-static size_t block_bytes(const struct weights_blocks *b, enum gpu_storage storage)
-{
-    return b->numbers * kind_size(storage, b->kind);
-}
-
-static struct offload_array offload_array(const struct weights_blocks *b, enum gpu_storage storage)
-{
-    return (struct offload_array){ b->pieces * block_bytes(b, storage), block_bytes(b, storage) };
 }
 
 /* The parts of a struct weights: where the pointer is, and how long. */
@@ -56,7 +39,7 @@ struct part {
     void **at;
     size_t bytes;
 };
-enum { PARTS = 6 };
+enum { PARTS = 5 };
 
 static void list_parts(struct weights *w, const struct params *p, struct part parts[PARTS])
 {
@@ -69,35 +52,13 @@ static void list_parts(struct weights *w, const struct params *p, struct part pa
     parts[2] = (struct part){ (void **)&w->quantized, numbers[PARAM_QUANTIZED] };
     parts[3] = (struct part){ (void **)&w->scales, p->scales * sizeof(float) };
     parts[4] = (struct part){ &w->dequantized, largest_quantized(p) * elem_bytes };
-    parts[5] = (struct part){ &w->block_memory, w->offloaded ? 0 : b->pieces * block_bytes(b, w->storage) };
 }
 
-static int open_offload(struct weights *w, struct cairn_error *err)
-{
-    struct offload_array array = offload_array(&w->blocks, w->storage);
-    struct weights_offload *o = calloc(1, sizeof(*o));
-    if (!o)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
-    if (offload_open(w->g, &array, 1, &o->offload, err)) {
-        free(o);
-        return -1;
-    }
-    w->offloaded = o;
-    return 0;
-}
-
-static void close_offload(struct weights *w)
-{
-    if (w->offloaded)
-        offload_close(w->offloaded->offload);
-    free(w->offloaded);
-    w->offloaded = NULL;
-}
-
-static int open_all(struct weights *w, const struct params *p, bool offload, struct cairn_error *err)
+static int open_all(struct weights *w, const struct params *p, const struct weights_options *o,
+                    struct cairn_error *err)
 {
     struct part parts[PARTS];
-    if (offload && w->blocks.pieces && (open_offload(w, err) || offload_ready(w->offloaded->offload, err)))
+    if (weights_open_memory(w, o, err))
         return -1;
     list_parts(w, p, parts);
     for (int i = 0; i < PARTS; i++)
@@ -112,7 +73,7 @@ int weights_open_blocks(struct weights *w, struct gpu *g, const struct params *p
                         const struct weights_options *o, struct cairn_error *err)
 {
     *w = (struct weights){ .g = g, .storage = o->storage, .format = o->format, .blocks = *o->blocks };
-    if (!open_all(w, p, o->offload, err))
+    if (!open_all(w, p, o, err))
         return 0;
     weights_close(w);
     return -1;
@@ -131,37 +92,24 @@ void weights_close(struct weights *w)
 {
     if (!w->g)
         return;
-    void *all[PARTS] = { w->matrices, w->vectors, w->quantized, w->scales, w->dequantized, w->block_memory };
+    void *all[PARTS] = { w->matrices, w->vectors, w->quantized, w->scales, w->dequantized };
     for (int i = 0; i < PARTS; i++)
         if (all[i])
             gpu_free(w->g, GPU_MEM_DEVICE, all[i]);
-    close_offload(w);
+    weights_close_memory(w);
     free(w->host_dequant);
     *w = (struct weights){ 0 };
-}
-
-static size_t sum_parts(struct weights *w, const struct params *p)
-{
-    struct part parts[PARTS];
-    list_parts(w, p, parts);
-    size_t sum = 0;
-    for (int i = 0; i < PARTS; i++)
-        sum += parts[i].bytes;
-    return sum;
 }
 
 size_t weights_size(const struct params *p, enum gpu_storage storage)
 {
     struct weights w = { .storage = storage };
-    return sum_parts(&w, p);
-}
-
-size_t weights_size_offloaded(const struct params *p, enum gpu_storage storage,
-                              const struct weights_blocks *b, size_t *host)
-{
-    struct offload_array array = offload_array(b, storage);
-    *host = offload_host_bytes(&array, 1);
-    return weights_size(p, storage) - array.bytes + offload_device_bytes(&array, 1);
+    struct part parts[PARTS];
+    size_t sum = 0;
+    list_parts(&w, p, parts);
+    for (int i = 0; i < PARTS; i++)
+        sum += parts[i].bytes;
+    return sum;
 }
 
 int weights_clear(const struct weights *w, const struct params *p, struct gpu_stream *s,
@@ -173,76 +121,14 @@ int weights_clear(const struct weights *w, const struct params *p, struct gpu_st
     for (int i = 0; i < PARTS; i++)
         if (parts[i].bytes && gpu_clear(w->g, s, *parts[i].at, parts[i].bytes, err))
             return -1;
+    for (size_t i = 0; i < w->blocks.pieces; i++)
+        if (w->block_memory[i] &&
+            gpu_clear(w->g, s, w->block_memory[i], weights_block_size(&w->blocks, w->storage), err))
+            return -1;
     return 0;
 }
 
-/* ---- offloaded blocks ---- */
-
-static int to_host(struct weights *w, struct cairn_error *err)
-{
-    size_t bytes = offload_array(&w->blocks, w->storage).bytes;
-    if (open_offload(w, err))
-        return -1;
-    struct transfer_part part = {
-        .device = w->block_memory,
-        .bytes = bytes,
-        .move = transfer_move_into,
-        .context = offload_host(w->offloaded->offload, 0),
-    };
-    if (transfer_down(gpu_transfer(w->g), &part, 1, NULL, err)) {
-        close_offload(w);
-        return -1;
-    }
-    gpu_free(w->g, GPU_MEM_DEVICE, w->block_memory);
-    w->block_memory = NULL;
-    return offload_ready(w->offloaded->offload, err);
-}
-
-static int to_device(struct weights *w, struct cairn_error *err)
-{
-    size_t bytes = offload_array(&w->blocks, w->storage).bytes;
-    if (gpu_alloc(w->g, GPU_MEM_DEVICE, bytes, &w->block_memory, err))
-        return -1;
-    struct transfer_part part = {
-        .device = w->block_memory,
-        .bytes = bytes,
-        .move = transfer_move_from,
-        .context = offload_host(w->offloaded->offload, 0),
-    };
-    if (offload_rest(w->offloaded->offload, err) || transfer_up(gpu_transfer(w->g), &part, 1, NULL, err)) {
-        gpu_free(w->g, GPU_MEM_DEVICE, w->block_memory);
-        w->block_memory = NULL;
-        return -1;
-    }
-    close_offload(w);
-    return 0;
-}
-
-int weights_move_blocks(struct weights *w, bool host, struct cairn_error *err)
-{
-    if (!w->blocks.pieces || host == (w->offloaded != NULL))
-        return 0;
-    return host ? to_host(w, err) : to_device(w, err);
-}
-
-int weights_need(const struct weights *w, struct gpu_stream *s, size_t piece, size_t next,
-                 struct cairn_error *err)
-{
-    void *at[OFFLOAD_ARRAYS];
-    if (!w->offloaded)
-        return 0;
-    if (offload_get(w->offloaded->offload, piece, s, at, err) ||
-        offload_send(w->offloaded->offload, next, err))
-        return -1;
-    w->offloaded->piece = piece;
-    w->offloaded->at = at[0];
-    return 0;
-}
-
-int weights_passed(const struct weights *w, struct gpu_stream *s, size_t piece, struct cairn_error *err)
-{
-    return w->offloaded ? offload_done(w->offloaded->offload, piece, s, false, err) : 0;
-}
+/* ---- where a parameter is ---- */
 
 /* Which piece a parameter is in, and where there; false: in none. */
 static bool find_block(const struct weights *w, const struct param *p, size_t *piece, size_t *number)
@@ -255,16 +141,17 @@ static bool find_block(const struct weights *w, const struct param *p, size_t *p
     return true;
 }
 
-/* Where a parameter is stored: on the device, or on the host where it is offloaded. */
+/* Where a parameter is stored: on the device, or on the host where it is offloaded.  NULL: nowhere. */
 static void *stored_at(const struct weights *w, const struct param *p, bool *on_host)
 {
     const struct weights_blocks *b = &w->blocks;
-    size_t piece, number, size = kind_size(w->storage, p->kind), at = p->at;
+    size_t piece, number, size = weights_kind_size(w->storage, p->kind), at = p->at;
     *on_host = false;
     if (find_block(w, p, &piece, &number)) {
-        char *base = w->offloaded ? offload_host(w->offloaded->offload, 0) : w->block_memory;
-        *on_host = w->offloaded != NULL;
-        return base + (piece * b->numbers + number) * size;
+        char *home = weights_block_host(w, piece);
+        char *base = home ? home : w->block_memory[piece];
+        *on_host = home != NULL;
+        return base ? base + number * size : NULL;
     }
     if (b->pieces && p->kind == b->kind && at >= b->first)
         at -= b->pieces * b->numbers;
@@ -274,15 +161,14 @@ static void *stored_at(const struct weights *w, const struct param *p, bool *on_
     return base + at * size;
 }
 
-/* Where a parameter is on the device; of an offloaded one, in the piece that is there. */
+/* Where a parameter is on the device; of a streamed one, in the block that is there. */
 static void *device_at(const struct weights *w, const struct param *p)
 {
     size_t piece, number;
     bool on_host;
-    if (!w->offloaded || !find_block(w, p, &piece, &number))
+    if (!find_block(w, p, &piece, &number))
         return stored_at(w, p, &on_host);
-    assert(w->offloaded->piece == piece && w->offloaded->at);
-    return w->offloaded->at + number * kind_size(w->storage, p->kind);
+    return (char *)weights_block_device(w, piece) + number * weights_kind_size(w->storage, p->kind);
 }
 
 float *weights_vector(const struct weights *w, const struct param *p)
@@ -395,6 +281,12 @@ int weights_change(const struct weights *w, struct cairn_error *err)
     return w->offloaded ? offload_rest(w->offloaded->offload, err) : 0;
 }
 
+bool weights_has(const struct weights *w, const struct param *p)
+{
+    bool on_host;
+    return stored_at(w, p, &on_host) != NULL;
+}
+
 void *weights_place(const struct weights *w, const struct param *p, enum dtype *t, bool *on_host)
 {
     *t = p->kind == PARAM_VECTOR ? DTYPE_F32 : storage_dtype(w->storage);
@@ -441,6 +333,8 @@ static struct transfer_part part_of(const struct param *p, void *at, bool on_hos
 
 int weights_put(const struct weights *w, const struct param *p, const float *from, struct cairn_error *err)
 {
+    if (!weights_has(w, p))
+        return 0;
     if (weights_change(w, err))
         return -1;
     if (p->kind == PARAM_QUANTIZED)
@@ -456,6 +350,8 @@ int weights_put(const struct weights *w, const struct param *p, const float *fro
 
 int weights_get(const struct weights *w, const struct param *p, float *into, struct cairn_error *err)
 {
+    if (!weights_has(w, p))
+        return cairn_fail(err, CAIRN_ELACK, "%s: its weights are not in memory", p->name);
     if (p->kind == PARAM_QUANTIZED)
         return get_quantized(w, p, into, err);
     struct numbers x = { .at = into };

@@ -38,8 +38,11 @@ struct weights {
     void *dequantized;                         /* as large as the largest quantized matrix */
     struct weights_host_dequant *host_dequant; /* NULL: nothing is quantized */
     struct weights_blocks blocks;
-    void *block_memory;                /* the blocks on the device; NULL while they are offloaded */
-    struct weights_offload *offloaded; /* the blocks on the host; NULL: they are on the device */
+    void **block_memory; /* of each block on the device; NULL: it is not there */
+    size_t streamed;     /* blocks that are on the host and pass through windows of the device */
+    bool copies;         /* the resident blocks are on the host too */
+    bool idle;           /* the resident blocks are not on the device */
+    struct weights_offload *offloaded; /* what is on the host; NULL: nothing */
     float *master; /* somebody's f32 copy of the matrices, which weights_put fills too; may be NULL */
     bool master_on_host;
 };
@@ -47,26 +50,42 @@ struct weights {
 /* Zeroed. */
 int weights_open(struct weights *w, struct gpu *g, const struct params *p, enum gpu_storage storage,
                  enum weights_format format, struct cairn_error *err);
-/* With blocks that can be offloaded, or are from the start. */
+/* With blocks that can be offloaded. */
 struct weights_options {
     enum gpu_storage storage;
     enum weights_format format;
     const struct weights_blocks *blocks;
-    bool offload;
+    size_t streamed; /* blocks on the host from the start; at most all */
+    bool copies, idle;
+    const struct weights *beside; /* of another base, whose windows it may share; may be NULL */
 };
 int weights_open_blocks(struct weights *w, struct gpu *g, const struct params *p,
                         const struct weights_options *o, struct cairn_error *err);
 void weights_close(struct weights *w);
-/* Bytes that weights_open takes of the device, with nothing offloaded. */
+/* Bytes that weights_open takes of the device, with all blocks resident. */
 size_t weights_size(const struct params *p, enum gpu_storage storage);
-/* The same with the blocks offloaded; *host gets the bytes of the host. */
-size_t weights_size_offloaded(const struct params *p, enum gpu_storage storage,
-                              const struct weights_blocks *b, size_t *host);
+/* Of a block, on the device or on the host; of the windows through which so many blocks are streamed. */
+size_t weights_block_size(const struct weights_blocks *b, enum gpu_storage storage);
+size_t weights_windows_size(const struct weights_blocks *b, enum gpu_storage storage, size_t streamed);
 
-/* Moves the blocks with their values. All calls work on offloaded blocks too. Before their matrices are asked
- * for, weights_need brings a piece to the device (and then `next`, if it is another), and weights_passed lets
- * it go. */
-int weights_move_blocks(struct weights *w, bool to_host, struct cairn_error *err);
+/* Moves blocks with their values until so many are streamed.  If the host has no memory, or a copy fails, they
+ * stay where they were; if only the windows do not fit on the device yet, it fails, but they have moved.  All
+ * calls work on offloaded blocks too.  Before their matrices are asked for, weights_need brings a block to the
+ * device (and then the next streamed one in the direction of `next`, if that is another), and weights_passed
+ * lets it go. */
+int weights_move_blocks(struct weights *w, size_t streamed, const struct weights *beside,
+                        struct cairn_error *err);
+bool weights_is_streamed(const struct weights *w, size_t piece);
+
+/* Two bases that take turns on the device.  Copies on the host of the resident blocks; without them, the values
+ * of a base are lost when it is dropped or hands over its memory.  Blocks that are nowhere have no values: what
+ * is put into them is dropped. */
+int weights_copy_blocks(struct weights *w, const struct weights *beside, struct cairn_error *err);
+void weights_drop_copies(struct weights *w);
+void weights_drop_blocks(struct weights *w);
+/* The device memory of the blocks; the caller waits for work that reads it, before and after. */
+void weights_hand_over(struct weights *from, struct weights *to);
+int weights_upload_blocks(const struct weights *w, struct cairn_error *err); /* from the copies */
 int weights_need(const struct weights *w, struct gpu_stream *s, size_t piece, size_t next,
                  struct cairn_error *err);
 int weights_passed(const struct weights *w, struct gpu_stream *s, size_t piece, struct cairn_error *err);
@@ -76,7 +95,10 @@ int weights_clear(const struct weights *w, const struct params *p, struct gpu_st
 float *weights_vector(const struct weights *w, const struct param *p);
 /* Call it before values on the host are changed: after it no copy of them is under way or on the device. */
 int weights_change(const struct weights *w, struct cairn_error *err);
-/* Where a parameter lies, on the device or on the host, and its type there (not of a quantized one). */
+/* False: it is in a block that is nowhere. */
+bool weights_has(const struct weights *w, const struct param *p);
+/* Where a parameter lies, on the device or on the host, and its type there (not of a quantized one).  NULL:
+ * nowhere. */
 void *weights_place(const struct weights *w, const struct param *p, enum dtype *t, bool *on_host);
 /* The matrix in the storage format.  To dequantize one is queued; the result is good until the next call. */
 int weights_matrix(const struct weights *w, struct gpu_stream *s, const struct param *p, void **out,

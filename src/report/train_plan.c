@@ -33,7 +33,12 @@ struct json *report_train_plan(const struct train_plan *p, const struct gpu_info
     json_add_int(top, "micro_batches", (int64_t)p->micros);
     json_add_bool(top, "recompute", p->recompute);
     json_add_text(top, "optimizer", place(p->optim_on_host));
-    json_add_text(top, "blocks", place(p->blocks_on_host));
+    json_add_text(top, "blocks", place(p->streamed > 0));
+    if (p->blocks) {
+        json_add_int(top, "blocks_all", (int64_t)p->blocks);
+        json_add_int(top, "blocks_streamed", (int64_t)p->streamed);
+        json_add_text(top, "idle", p->idle);
+    }
     struct json *gave = json_add_array(top, "given_way");
     for (size_t i = 0; i < p->n_fallbacks; i++)
         json_add_text(gave, NULL, p->fallbacks[i]);

@@ -93,7 +93,9 @@ int checkpoint_state_write(const char *dir, const struct checkpoint_state *s, st
     json_add_int(top, "micro_batch", (int64_t)s->layout.micro);
     json_add_bool(top, "recompute", s->layout.recompute);
     json_add_bool(top, "optimizer_on_host", s->layout.optim_on_host);
-    json_add_bool(top, "blocks_on_host", s->layout.blocks_on_host);
+    json_add_bool(top, "blocks_on_host", s->layout.weights.streamed > 0);
+    json_add_int(top, "blocks_streamed", (int64_t)s->layout.weights.streamed);
+    json_add_text(top, "idle", memory_idle_names[s->layout.weights.idle]);
     if (isfinite(s->best_val))
         json_add_real(top, "best_val", s->best_val);
     json_add_int(top, "waited", (int64_t)s->waited);
@@ -176,7 +178,9 @@ static const struct field {
     { "micro_batch", FIELD_U64, false, offsetof(struct checkpoint_state, layout.micro) },
     { "recompute", FIELD_BOOL, false, offsetof(struct checkpoint_state, layout.recompute) },
     { "optimizer_on_host", FIELD_BOOL, true, offsetof(struct checkpoint_state, layout.optim_on_host) },
-    { "blocks_on_host", FIELD_BOOL, true, offsetof(struct checkpoint_state, layout.blocks_on_host) },
+    { "blocks_on_host", FIELD_OTHER, true, 0 }, /* where the weights were is decided anew */
+    { "blocks_streamed", FIELD_OTHER, true, 0 },
+    { "idle", FIELD_OTHER, true, 0 },
     { "best_val", FIELD_REAL, true, offsetof(struct checkpoint_state, best_val) },
     { "waited", FIELD_U64, false, offsetof(struct checkpoint_state, waited) },
     { "evaluation_due", FIELD_BOOL, true, offsetof(struct checkpoint_state, eval_due) },

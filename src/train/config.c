@@ -127,7 +127,7 @@ static const char *number_trouble(const struct yaml_node *n)
 
 static void add_suggestion(struct str *out, const struct config_key *k, const struct yaml_node *n)
 {
-    if (k->type != CONFIG_WORD || n->kind != YAML_SCALAR)
+    if (!k->words || n->kind != YAML_SCALAR)
         return;
     struct suggestion near = { .word = n->text };
     for (size_t i = 0; k->words[i]; i++)
@@ -144,7 +144,7 @@ static int bad_value(struct job_config *c, const struct config_key *k, struct so
     add_value(&s, n);
     str_add(&s, "; it must be ");
     config_allowed(k, &s);
-    if (k->type == CONFIG_INT || k->type == CONFIG_REAL)
+    if (k->type == CONFIG_INT || k->type == CONFIG_REAL || k->type == CONFIG_COUNT)
         str_add(&s, number_trouble(n));
     add_suggestion(&s, k, n);
     return cairn_fail(err, CAIRN_EUSAGE, "%s", s.s);
@@ -223,6 +223,17 @@ static bool take_word(const struct config_key *k, void *at, const struct yaml_no
     return false;
 }
 
+static bool take_count(const struct config_key *k, struct config_count *at, const struct yaml_node *n)
+{
+    int64_t number;
+    if (take_word(k, &at->word, n))
+        return true;
+    if (!take_whole(k, &number, n))
+        return false;
+    *at = (struct config_count){ -1, number };
+    return true;
+}
+
 static bool take_scalar(const struct config_key *k, void *at, const struct yaml_node *n)
 {
     switch (k->type) {
@@ -234,6 +245,8 @@ static bool take_scalar(const struct config_key *k, void *at, const struct yaml_
         return n->style == YAML_PLAIN && parse_bool(n->text, at);
     case CONFIG_WORD:
         return take_word(k, at, n);
+    case CONFIG_COUNT:
+        return take_count(k, at, n);
     case CONFIG_TEXT:
         *(const char **)at = yaml_is_null(n) ? "" : n->text;
         return true;

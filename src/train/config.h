@@ -30,7 +30,13 @@ enum config_dtype { CONFIG_DTYPE_AUTO, CONFIG_DTYPE_F32, CONFIG_DTYPE_BF16, CONF
 enum config_master { CONFIG_MASTER_F32, CONFIG_MASTER_NONE, CONFIG_MASTER_STOCHASTIC };
 enum config_recompute { CONFIG_RECOMPUTE_NONE, CONFIG_RECOMPUTE_BLOCKS };
 
-enum config_place { CONFIG_PLACE_AUTO, CONFIG_PLACE_DEVICE, CONFIG_PLACE_HOST };
+enum config_place { CONFIG_PLACE_AUTO, CONFIG_PLACE_DEVICE, CONFIG_PLACE_HOST, CONFIG_PLACE_FILE };
+
+/* A word, or a number instead of one. */
+struct config_count {
+    int word; /* -1: it is the number */
+    int64_t n;
+};
 
 struct config_list {
     const char **item;
@@ -73,7 +79,8 @@ struct config_train {
 struct config_memory {
     double limit; /* GiB; 0: all that is available */
     bool low_vram;
-    enum config_place optimizer, blocks;
+    enum config_place optimizer, idle;
+    struct config_count blocks; /* the words are those of enum config_place; the number: streamed blocks */
 };
 
 struct config_eval {
@@ -145,7 +152,15 @@ void config_write(const struct job_config *c, struct str *out);
  * descriptions. */
 void config_write_values(const struct job_config *c, struct str *out);
 
-enum config_type { CONFIG_INT, CONFIG_REAL, CONFIG_BOOL, CONFIG_WORD, CONFIG_TEXT, CONFIG_LIST };
+enum config_type {
+    CONFIG_INT,
+    CONFIG_REAL,
+    CONFIG_BOOL,
+    CONFIG_WORD,
+    CONFIG_COUNT,
+    CONFIG_TEXT,
+    CONFIG_LIST
+};
 
 struct config_key {
     const char *name; /* "train.steps" */

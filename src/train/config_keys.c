@@ -14,6 +14,8 @@ static const char *const masters[] = { [CONFIG_MASTER_F32] = "f32", [CONFIG_MAST
 static const char *const recomputes[] = { [CONFIG_RECOMPUTE_NONE] = "none", [CONFIG_RECOMPUTE_BLOCKS] = "blocks", NULL };
 static const char *const places[] = { [CONFIG_PLACE_AUTO] = "auto", [CONFIG_PLACE_DEVICE] = "device",
     [CONFIG_PLACE_HOST] = "host", NULL };
+static const char *const idle_places[] = { [CONFIG_PLACE_AUTO] = "auto", [CONFIG_PLACE_DEVICE] = "device",
+    [CONFIG_PLACE_HOST] = "host", [CONFIG_PLACE_FILE] = "file", NULL };
 
 const struct config_section config_sections[] = {
     { "model", "the network and its starting weights" },
@@ -78,7 +80,8 @@ const struct config_key config_keys[] = {
     KEY(memory.limit, "0", "device memory to use, or host memory when training on the CPU; 0: all that is available", UNIT("GiB"), FROM(0, 1048576)),
     KEY(memory.low_vram, "false", "use as little device memory as possible: optimizer and blocks in host memory, gradient checkpointing"),
     KEY(memory.optimizer, "auto", "where the optimizer state lives; auto: on the device, offloaded to the host if memory is short", .words = places),
-    KEY(memory.blocks, "auto", "where the frozen weights of a LoRA job live; auto: as for memory.optimizer", .words = places),
+    KEY(memory.blocks, "auto", "where the frozen weights of a LoRA job live; auto: as many blocks in host memory as do not fit on the device; a number: so many", .words = places, FROM(0, 100000)),
+    KEY(memory.idle, "auto", "of a model with two experts, where the frozen weights of the one that is not in use live; file: nowhere, they are read again", .words = idle_places),
 
     KEY(eval.every, "100", "steps between evaluations; 0: none", UNIT("steps"), FROM(0, MANY)),
     KEY(eval.batches, "20", "batches per evaluation", UNIT("batches"), FROM(1, 1000000)),

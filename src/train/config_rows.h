@@ -8,7 +8,7 @@
 /* clang-format off */
 /* The type of a key follows from its field.  After the description: words, unit, range. */
 #define CONFIG_TYPE(type, field) _Generic(((type *)0)->field, int64_t: CONFIG_INT, double: CONFIG_REAL, \
-    bool: CONFIG_BOOL, const char *: CONFIG_TEXT, struct config_list: CONFIG_LIST, default: CONFIG_WORD)
+    bool: CONFIG_BOOL, const char *: CONFIG_TEXT, struct config_count: CONFIG_COUNT, struct config_list: CONFIG_LIST, default: CONFIG_WORD)
 #define CONFIG_KEY(struct_type, field, with, text, ...) { .name = #field, .type = CONFIG_TYPE(struct_type, field), \
     .at = offsetof(struct_type, field), .preset = with, .about = text, __VA_ARGS__ }
 #define FROM(a, b) .least = (a), .most = (b)

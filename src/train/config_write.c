@@ -53,6 +53,13 @@ static void add_value(struct str *out, const struct job_config *c, const struct 
         memcpy(&word, at, sizeof(word));
         str_add(out, k->words[word]);
         break;
+    case CONFIG_COUNT:
+        memcpy(&word, at, sizeof(word));
+        if (word < 0)
+            str_addf(out, "%" PRId64, ((const struct config_count *)at)->n);
+        else
+            str_add(out, k->words[word]);
+        break;
     case CONFIG_TEXT:
         yaml_add_quoted(out, *(const char *const *)at);
         break;
@@ -70,8 +77,11 @@ static bool is_in(const struct config_key *k, const struct config_section *s)
 
 static void add_words(struct str *out, const struct config_key *k)
 {
+    bool more = k->type == CONFIG_COUNT; /* a number follows */
     for (size_t i = 0; k->words[i]; i++)
-        str_addf(out, "%s%s", !i ? "" : k->words[i + 1] ? ", " : " or ", k->words[i]);
+        str_addf(out, "%s%s", !i ? "" : more || k->words[i + 1] ? ", " : " or ", k->words[i]);
+    if (more)
+        str_addf(out, " or a number");
 }
 
 static void add_key(struct str *out, const struct job_config *c, const struct config_key *k)
@@ -82,7 +92,7 @@ static void add_key(struct str *out, const struct job_config *c, const struct co
     add_value(out, c, k);
     size_t width = out->len - begin;
     str_addf(out, "%*s# ", width < COMMENTS ? (int)(COMMENTS - width) : 1, "");
-    if (k->type == CONFIG_WORD && k->words[1]) {
+    if (k->words && k->words[1]) {
         add_words(out, k);
         str_add(out, ": ");
     }
@@ -144,6 +154,10 @@ void config_allowed(const struct config_key *k, struct str *out)
         break;
     case CONFIG_WORD:
         add_words(out, k);
+        break;
+    case CONFIG_COUNT:
+        add_words(out, k);
+        str_addf(out, " (whole, at least %.16g, at most %.16g)", k->least, k->most);
         break;
     case CONFIG_TEXT:
         str_add(out, "a string");

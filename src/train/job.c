@@ -183,7 +183,7 @@ int job_open_saved(struct job *j, const struct task_saved *s, struct cairn_error
     if (nn_open(&j->nn, j->o->g, choose_storage(j), err) || task_of(j->c)->open_saved(&e, s, &j->task, err) ||
         j->task->ops->new_model(j->task, err))
         return -1;
-    return model_alloc(j->task->model, false, err);
+    return model_alloc(j->task->model, NULL, err);
 }
 
 size_t job_set(const struct job *j)
@@ -216,7 +216,7 @@ static int open_optimizers(struct job *j, struct cairn_error *err)
 static int alloc_memory(struct job *j, struct cairn_error *err)
 {
     uint64_t before = used_now(j);
-    int r = model_alloc(j->task->model, j->state.layout.blocks_on_host, err);
+    int r = model_alloc(j->task->model, &j->state.layout.weights, err);
     j->memory.used_bytes[MEMORY_WEIGHTS] = used_now(j) - before;
     return r || open_optimizers(j, err) ? -1 : 0;
 }

@@ -14,7 +14,7 @@
 #include "train/step_watch.h"
 #include "train/train.h"
 
-enum { JOB_FALLBACKS = 8 };
+enum { JOB_FALLBACKS = 10 };
 
 /* Memory: planned, allocated, and the fallbacks applied. */
 struct job_memory {
@@ -22,6 +22,7 @@ struct job_memory {
     struct memory_plan plan; /* of the current layout */
     uint64_t used_bytes[MEMORY_PARTS];
     bool optim_pinned, blocks_pinned; /* do not fit into host memory */
+    size_t blocks_fallback;           /* which fallback offloads blocks, counted from 1; 0: none */
     struct memory_evicted evicted;    /* moves back when memory is free again */
     bool warned_fragmented, warned_stuck, host_was_short;
     uint64_t host_peak_bytes;                     /* most host memory available so far */
@@ -53,6 +54,7 @@ struct job {
     /* For the next line of the log. */
     const char *event; /* NULL: none */
     char note[512];
+    double switch_s; /* spent since the last line on bringing the weights of a base; 0: none */
 
     uint64_t saved_step; /* of the last checkpoint, whether it could be written or not */
     bool unsaved;        /* worth saving the same step again */

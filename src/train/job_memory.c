@@ -14,13 +14,27 @@ static double mib(uint64_t bytes)
     return (double)bytes / (1 << 20);
 }
 
+/* The blocks that the configuration wants streamed. */
+static uint64_t streamed_asked(const struct job *j)
+{
+    const struct config_memory *c = &j->c->memory;
+    if (!memory_can_offload_blocks(&j->memory.job) || j->memory.blocks_pinned)
+        return 0;
+    if (c->blocks.word < 0)
+        return (uint64_t)c->blocks.n;
+    bool all = c->blocks.word == CONFIG_PLACE_HOST || (c->blocks.word == CONFIG_PLACE_AUTO && c->low_vram);
+    return all ? model_blocks(j->task->model) : 0;
+}
+
 static struct memory_limits limits_of(const struct job *j)
 {
     return (struct memory_limits){
         .device_bytes = j->o->budget_bytes,
         .host_bytes = j->o->host_available ? j->o->host_available() : 0,
         .optimizer = j->c->memory.optimizer,
-        .blocks = j->c->memory.blocks,
+        .idle = j->c->memory.idle,
+        .blocks_on_device = j->c->memory.blocks.word == CONFIG_PLACE_DEVICE,
+        .streamed_least = streamed_asked(j),
         .optim_pinned = j->memory.optim_pinned,
         .blocks_pinned = j->memory.blocks_pinned,
         .is_allocated = model_is_allocated(j->task->model),
@@ -37,9 +51,12 @@ static const char *next_fallback(struct job *j)
 {
     struct memory_limits limits = limits_of(j);
     char text[FALLBACK_TEXT];
+    uint64_t streamed = j->state.layout.weights.streamed;
     if (!memory_fallback(&j->memory.job, &limits, &j->state.layout, text))
         return NULL;
     size_t last = j->memory.n_fallbacks < JOB_FALLBACKS ? j->memory.n_fallbacks++ : JOB_FALLBACKS - 1;
+    if (j->state.layout.weights.streamed != streamed)
+        j->memory.blocks_fallback = last + 1;
     memcpy(j->memory.fallbacks[last], text, sizeof(text));
     return j->memory.fallbacks[last];
 }
@@ -63,6 +80,21 @@ static bool goes_to_host(struct job *j, const char *key, enum config_place asked
     return wanted && can;
 }
 
+/* As configured, if that is possible here. */
+static enum model_idle idle_asked(struct job *j)
+{
+    const struct memory_job *m = &j->memory.job;
+    enum config_place asked = j->c->memory.idle;
+    if (asked != CONFIG_PLACE_HOST && asked != CONFIG_PLACE_FILE)
+        return MODEL_IDLE_DEVICE;
+    bool file = asked == CONFIG_PLACE_FILE || !memory_can_take_turns(m, false);
+    if (memory_can_take_turns(m, file))
+        return file ? MODEL_IDLE_FILE : MODEL_IDLE_HOST;
+    if (!j->quiet)
+        job_say(j, "memory.idle: this job uses all of its weights in each step; they stay on the device");
+    return MODEL_IDLE_DEVICE;
+}
+
 /* Places the parts as the configuration asks.  Stochastic rounding draws other random numbers on the host, so
  * its optimizer stays where the checkpoint had it. */
 static void place_parts(struct job *j)
@@ -74,13 +106,32 @@ static void place_parts(struct job *j)
     bool can = memory_can_offload_optimizer(m);
     l->recompute = l->recompute || c->low_vram;
     l->optim_on_host = goes_to_host(j, "memory.optimizer", c->optimizer, can) || (was_there && can);
-    l->blocks_on_host = goes_to_host(j, "memory.blocks", c->blocks, memory_can_offload_blocks(m));
+    if ((c->blocks.word == CONFIG_PLACE_HOST || (c->blocks.word < 0 && c->blocks.n)) &&
+        !memory_can_offload_blocks(m) && !j->quiet)
+        job_say(j, "memory.blocks: cannot offload to the host here; keeping them on the device");
+    l->weights = (struct model_layout){ .streamed = streamed_asked(j), .idle = idle_asked(j) };
+}
+
+static int check_blocks(const struct job *j, struct cairn_error *err)
+{
+    uint64_t asked = streamed_asked(j), all = model_blocks(j->task->model);
+    if (asked <= all)
+        return 0;
+    return config_clash(j->c, "memory.blocks", "memory.blocks", err,
+                        "memory.blocks is %" PRIu64 ", but the model has only %" PRIu64 " blocks", asked,
+                        all);
+}
+
+static bool is_anything_on_host(const struct job *j)
+{
+    const struct job_layout *l = &j->state.layout;
+    return l->optim_on_host || l->weights.streamed || l->weights.idle == MODEL_IDLE_HOST;
 }
 
 static int check_host(struct job *j, struct cairn_error *err)
 {
     uint64_t there = limits_of(j).host_bytes, host = memory_plan_sum(j->memory.plan.host);
-    if (!there || host <= there || (!j->state.layout.optim_on_host && !j->state.layout.blocks_on_host))
+    if (!there || host <= there || !is_anything_on_host(j))
         return 0;
     cairn_fail(err, CAIRN_ENOMEM, "needs %.1f MiB of host memory, %.1f MiB available", mib(host), mib(there));
     return cairn_hint(err, "set memory.optimizer and memory.blocks to device, or use a smaller model");
@@ -89,7 +140,22 @@ static int check_host(struct job *j, struct cairn_error *err)
 int job_fit(struct job *j, struct cairn_error *err)
 {
     place_parts(j);
-    return job_fit_again(j, err);
+    return check_blocks(j, err) || job_fit_again(j, err) ? -1 : 0;
+}
+
+/* Fewer blocks on the host, if later fallbacks made that possible. */
+static int end_fit(struct job *j, struct cairn_error *err)
+{
+    struct memory_limits limits = limits_of(j);
+    char text[FALLBACK_TEXT];
+    size_t at = j->memory.blocks_fallback;
+    if (at && memory_relax(&j->memory.job, &limits, &j->state.layout, text)) {
+        memcpy(j->memory.fallbacks[at - 1], text, sizeof(text));
+        replan(j);
+        if (!j->quiet)
+            job_say(j, "with that, it is enough: %s", text);
+    }
+    return check_host(j, err);
 }
 
 int job_fit_again(struct job *j, struct cairn_error *err)
@@ -100,7 +166,7 @@ int job_fit_again(struct job *j, struct cairn_error *err)
         struct cairn_error why = { 0 };
         replan(j);
         if (memory_fits(m, &limits, &j->memory.plan, true))
-            return check_host(j, err);
+            return end_fit(j, err);
         cairn_fail(&why, CAIRN_ENOMEM, "needs %.1f MiB, %.1f MiB available",
                    mib(memory_plan_bound(m, &j->memory.plan)), mib(limits.device_bytes));
         const char *done = next_fallback(j);
@@ -134,8 +200,10 @@ bool job_offload_next(struct job *j, const struct cairn_error *why)
     const char *part;
     if (gpu_lost(j->o->g))
         return false;
-    if (memory_can_offload_blocks(&j->memory.job) && !l->blocks_on_host) {
-        l->blocks_on_host = j->memory.evicted.blocks = true;
+    if (memory_can_offload_blocks(&j->memory.job) && l->weights.streamed < model_blocks(j->task->model)) {
+        j->memory.evicted.streamed = l->weights.streamed;
+        l->weights.streamed = model_blocks(j->task->model);
+        j->memory.evicted.blocks = true;
         part = "the weights of the blocks";
     } else if (memory_can_offload_optimizer(&j->memory.job) && !l->optim_on_host) {
         l->optim_on_host = j->memory.evicted.optimizer = true;
@@ -151,11 +219,14 @@ bool job_offload_next(struct job *j, const struct cairn_error *why)
 bool job_cancel_offload(struct job *j, const struct cairn_error *why)
 {
     struct job_layout *l = &j->state.layout;
-    if (why->code != CAIRN_ELACK || (!l->optim_on_host && !l->blocks_on_host))
+    if (why->code != CAIRN_ELACK || !is_anything_on_host(j))
         return false;
     job_say(j, "cannot offload to host memory: %s; everything stays on the device", why->msg);
     j->memory.optim_pinned = j->memory.blocks_pinned = true;
-    l->optim_on_host = l->blocks_on_host = false;
+    l->optim_on_host = false;
+    l->weights.streamed = 0;
+    if (l->weights.idle == MODEL_IDLE_HOST)
+        l->weights.idle = MODEL_IDLE_DEVICE;
     return true;
 }
 
@@ -193,37 +264,52 @@ static int move_optimizers(struct job *j, bool to_host, struct cairn_error *err)
  * device. */
 static int move_parts(struct job *j, struct cairn_error *err)
 {
-    struct cairn_error why = { 0 };
+    struct cairn_error why = { 0 }, other = { 0 };
     struct job_layout *l = &j->state.layout;
     struct model *m = j->task->model;
     bool was_pinned = j->memory.optim_pinned || j->memory.blocks_pinned;
     uint64_t before = gpu_allocated(j->o->g).bytes;
-    if (j->optim[0] && move_optimizers(j, l->optim_on_host, &why) &&
-        optimizer_is_on_host(j) != l->optim_on_host) {
+    bool failed = j->optim[0] && move_optimizers(j, l->optim_on_host, &why);
+    if (failed && optimizer_is_on_host(j) != l->optim_on_host) {
         j->memory.optim_pinned = true;
         l->optim_on_host = false;
     }
     uint64_t between = gpu_allocated(j->o->g).bytes;
-    if (model_is_allocated(m) && model_move_blocks(m, l->blocks_on_host, &why) &&
-        model_is_offloaded(m) != l->blocks_on_host) {
-        j->memory.blocks_pinned = true;
-        l->blocks_on_host = false;
+    if (model_is_allocated(m) && model_move_blocks(m, &l->weights, &other)) {
+        bool moved = m->layout.streamed == l->weights.streamed && m->layout.idle == l->weights.idle;
+        j->memory.blocks_pinned = j->memory.blocks_pinned || !moved;
+        l->weights = m->layout;
+        failed = true;
+        why = other;
     }
     j->memory.used_bytes[MEMORY_OPTIMIZER] += between - before;
     j->memory.used_bytes[MEMORY_WEIGHTS] += gpu_allocated(j->o->g).bytes - between;
     if (!was_pinned && (j->memory.optim_pinned || j->memory.blocks_pinned))
         job_say(j, "cannot offload to host memory: %s", why.msg);
-    if (!why.code || why.code == CAIRN_ENOMEM || why.code == CAIRN_ELACK)
+    if (!failed || why.code == CAIRN_ENOMEM || why.code == CAIRN_ELACK)
         return 0;
     *err = why;
     return -1;
+}
+
+/* Blocks that follow others to the host are the same eviction. */
+static void note_evicted(struct job_memory *m, const struct job_layout *before, const struct job_layout *now)
+{
+    struct memory_evicted *e = &m->evicted;
+    bool more = e->blocks && now->weights.streamed > before->weights.streamed;
+    if (!e->blocks && now->weights.streamed > before->weights.streamed) {
+        e->blocks = true;
+        e->streamed = before->weights.streamed;
+    }
+    e->optimizer = e->optimizer || (now->optim_on_host && !before->optim_on_host);
+    e->times += !more && (e->optimizer || e->blocks);
 }
 
 int job_fallback(struct job *j, const struct cairn_error *why, struct cairn_error *err)
 {
     struct job_memory *m = &j->memory;
     const struct job_layout *l = &j->state.layout;
-    bool optim = l->optim_on_host, blocks = l->blocks_on_host;
+    struct job_layout before = *l;
     job_event(j, "oom", "%s", why->msg);
     j->task->ops->sample_close(j->task); /* the next sample opens it again */
     m->used_bytes[MEMORY_SAMPLER] = 0;
@@ -231,9 +317,7 @@ int job_fallback(struct job *j, const struct cairn_error *why, struct cairn_erro
     if (!done)
         return fail_for_good(j, why, err);
     job_say(j, "out of memory (%s): %s", why->msg, done);
-    m->evicted.optimizer = m->evicted.optimizer || (l->optim_on_host && !optim);
-    m->evicted.blocks = m->evicted.blocks || (l->blocks_on_host && !blocks);
-    m->evicted.times += m->evicted.optimizer || m->evicted.blocks;
+    note_evicted(m, &before, l);
     int r = move_parts(j, err);
     replan(j);
     return r;
@@ -280,15 +364,15 @@ int job_restore(struct job *j, struct cairn_error *err)
         return 0;
     struct cairn_error why = { 0 };
     if ((move_optimizers(j, then.optim_on_host, &why) ||
-         model_move_blocks(j->task->model, then.blocks_on_host, &why)) &&
+         model_move_blocks(j->task->model, &then.weights, &why)) &&
         gpu_lost(j->o->g)) {
         *err = why;
         return -1;
     }
     l->optim_on_host = optimizer_is_on_host(j);
-    l->blocks_on_host = model_is_offloaded(j->task->model);
+    l->weights = j->task->model->layout;
     m->evicted.optimizer = m->evicted.optimizer && l->optim_on_host;
-    m->evicted.blocks = m->evicted.blocks && l->blocks_on_host;
+    m->evicted.blocks = m->evicted.blocks && l->weights.streamed > m->evicted.streamed;
     uint64_t before = memory_plan_sum(m->plan.device);
     replan(j);
     m->used_bytes[MEMORY_OPTIMIZER] = m->plan.device[MEMORY_OPTIMIZER];

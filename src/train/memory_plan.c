@@ -10,6 +10,10 @@ const char *const memory_part_names[MEMORY_PARTS] = {
     [MEMORY_CHECKPOINT] = "checkpoint",
 };
 
+const char *const memory_idle_names[] = {
+    [MODEL_IDLE_DEVICE] = "device", [MODEL_IDLE_HOST] = "host", [MODEL_IDLE_FILE] = "file"
+};
+
 size_t memory_micros(const struct memory_job *m, const struct job_layout *l)
 {
     return (size_t)(m->step_samples / l->micro);
@@ -53,7 +57,7 @@ void memory_plan(const struct memory_job *m, const struct job_layout *l, struct 
     if (m->samples)
         sample = m->task->ops->sample_bytes(m->task);
     *out = (struct memory_plan){ 0 };
-    out->device[MEMORY_WEIGHTS] = model_bytes(model, l->blocks_on_host, &host);
+    out->device[MEMORY_WEIGHTS] = model_bytes(model, &l->weights, &host);
     out->host[MEMORY_WEIGHTS] = host;
     for (size_t i = 0; i < model_sets(model); i++)
         plan_set(m, i, l, out);
@@ -100,7 +104,14 @@ bool memory_can_offload_optimizer(const struct memory_job *m)
 
 bool memory_can_offload_blocks(const struct memory_job *m)
 {
-    return is_apart(m) && model_can_offload(m->task->model);
+    return is_apart(m) && model_blocks(m->task->model);
+}
+
+bool memory_can_take_turns(const struct memory_job *m, bool from_file)
+{
+    const struct task_ops *ops = m->task->ops;
+    return model_can_take_turns(m->task->model) && ops->base_of_step &&
+           (ops->base_of_val || !ops->val_samples) && (from_file ? ops->reload_base != NULL : is_apart(m));
 }
 
 /* Whether the layout `then` is smaller, and the host has enough memory for what it needs beyond `now`. */
@@ -116,16 +127,112 @@ static bool is_worth_it(const struct memory_job *m, const struct memory_limits *
            (!there || more <= there - there / 5);
 }
 
+static bool fits(const struct memory_job *m, const struct memory_limits *limits, const struct job_layout *l)
+{
+    struct memory_plan p;
+    memory_plan(m, l, &p);
+    return memory_fits(m, limits, &p, true);
+}
+
+/* The fewest streamed blocks, from `least` on, with which the layout fits; all if it does not. */
+static uint64_t fewest_streamed(const struct memory_job *m, const struct memory_limits *limits,
+                                const struct job_layout *l, uint64_t least)
+{
+    struct job_layout then = *l;
+    uint64_t most = model_blocks(m->task->model);
+    while (least < most) {
+        then.weights.streamed = least + (most - least) / 2;
+        if (fits(m, limits, &then))
+            most = then.weights.streamed;
+        else
+            least = then.weights.streamed + 1;
+    }
+    return most;
+}
+
+static void describe_blocks(const struct memory_job *m, const struct job_layout *l, char text[FALLBACK_TEXT])
+{
+    uint64_t all = model_blocks(m->task->model);
+    if (l->weights.streamed == all)
+        snprintf(text, FALLBACK_TEXT, "offloading the weights of the blocks to host memory");
+    else
+        snprintf(text, FALLBACK_TEXT,
+                 "offloading the weights of %" PRIu64 " of %" PRIu64 " blocks to host memory",
+                 l->weights.streamed, all);
+}
+
+/* As many as the plan needs.  If it fits already and memory ran out all the same, half of those that are left. */
 static bool offload_blocks(const struct memory_job *m, const struct memory_limits *limits,
                            struct job_layout *l, char text[FALLBACK_TEXT])
 {
     struct job_layout then = *l;
-    then.blocks_on_host = true;
-    if (l->blocks_on_host || limits->blocks_pinned || limits->blocks == CONFIG_PLACE_DEVICE ||
-        !is_worth_it(m, limits, l, &then))
+    uint64_t now = l->weights.streamed, all = model_blocks(m->task->model);
+    if (now >= all || limits->blocks_pinned || limits->blocks_on_device)
+        return false;
+    then.weights.streamed =
+        fits(m, limits, l) ? now + (all - now + 1) / 2 : fewest_streamed(m, limits, l, now + 1);
+    if (!is_worth_it(m, limits, l, &then)) {
+        then.weights.streamed = all;
+        while (then.weights.streamed > now && !is_worth_it(m, limits, l, &then))
+            then.weights.streamed--;
+    }
+    if (then.weights.streamed == now)
         return false;
     *l = then;
-    snprintf(text, FALLBACK_TEXT, "offloading the weights of the blocks to host memory");
+    describe_blocks(m, l, text);
+    return true;
+}
+
+bool memory_relax(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
+                  char text[FALLBACK_TEXT])
+{
+    if (l->weights.streamed <= limits->streamed_least || !fits(m, limits, l))
+        return false;
+    uint64_t fewest = fewest_streamed(m, limits, l, limits->streamed_least);
+    bool fewer = fewest < l->weights.streamed;
+    l->weights.streamed = fewest;
+    describe_blocks(m, l, text);
+    return fewer;
+}
+
+/* How many steps in a row use the same base, on average. */
+static double steps_per_base(const struct task *t)
+{
+    enum { LOOKED_AT = 256 };
+    size_t turns = 1;
+    for (uint64_t i = 1; i < LOOKED_AT; i++)
+        turns += t->ops->base_of_step(t, i) != t->ops->base_of_step(t, i - 1);
+    return (double)LOOKED_AT / (double)turns;
+}
+
+/* Only the base in use stays on the device, if it is used for so many steps in a row that bringing it costs little.
+ * `at_any_cost`: or if there is no other way left than smaller batches. */
+static bool take_turns(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
+                       bool at_any_cost, char text[FALLBACK_TEXT])
+{
+    enum { STEPS_HOST = 4, STEPS_FILE = 16 };
+    struct job_layout host = *l, file = *l;
+    struct memory_plan before, after;
+    if (l->weights.idle != MODEL_IDLE_DEVICE || limits->idle == CONFIG_PLACE_DEVICE ||
+        (!memory_can_take_turns(m, false) && !memory_can_take_turns(m, true)))
+        return false;
+    double steps = at_any_cost ? STEPS_FILE : steps_per_base(m->task);
+    host.weights.idle = MODEL_IDLE_HOST;
+    file.weights.idle = MODEL_IDLE_FILE;
+    memory_plan(m, l, &before);
+    memory_plan(m, &file, &after);
+    if (steps >= STEPS_HOST && memory_can_take_turns(m, false) && !limits->blocks_pinned &&
+        limits->idle != CONFIG_PLACE_FILE && is_worth_it(m, limits, l, &host)) {
+        *l = host;
+        snprintf(text, FALLBACK_TEXT, "keeping the weights of the expert that is not in use in host memory");
+        return true;
+    }
+    if (steps < STEPS_FILE || !memory_can_take_turns(m, true) || limits->idle == CONFIG_PLACE_HOST ||
+        memory_plan_bound(m, &after) >= memory_plan_bound(m, &before))
+        return false;
+    *l = file;
+    snprintf(text, FALLBACK_TEXT,
+             "dropping the weights of the expert that is not in use, and reading them again for its steps");
     return true;
 }
 
@@ -178,9 +285,15 @@ static bool halve_large(const struct memory_job *m, const struct memory_limits *
 bool memory_fallback(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
                      char text[FALLBACK_TEXT])
 {
-    return halve_large(m, limits, l, text) || offload_blocks(m, limits, l, text) ||
-           offload_optimizer(m, limits, l, text) || recompute(m, limits, l, text) ||
-           halve(m, limits, l, text);
+    return halve_large(m, limits, l, text) || take_turns(m, limits, l, false, text) ||
+           offload_blocks(m, limits, l, text) || offload_optimizer(m, limits, l, text) ||
+           recompute(m, limits, l, text) || take_turns(m, limits, l, true, text) || halve(m, limits, l, text);
+}
+
+static uint64_t windows_bytes(const struct model *m, uint64_t streamed)
+{
+    const struct weights_blocks *b = m->bases[0].blocks;
+    return weights_windows_size(b, m->nn->storage, streamed < b->pieces ? (size_t)streamed : b->pieces);
 }
 
 /* A part must fit as a whole, beside the windows through which it was streamed.  After two evictions there are no more
@@ -190,14 +303,17 @@ bool memory_restore(const struct memory_job *m, const struct job_layout *l, cons
 {
     enum { EVICTIONS_MOST = 2 };
     struct job_layout then = *l;
-    struct memory_plan after;
+    struct memory_plan after, now;
     if (e->times >= EVICTIONS_MOST || (!e->optimizer && !e->blocks))
         return false;
     then.optim_on_host = l->optim_on_host && !e->optimizer;
-    then.blocks_on_host = l->blocks_on_host && !e->blocks;
+    then.weights.streamed = e->blocks ? e->streamed : l->weights.streamed;
+    memory_plan(m, l, &now);
     memory_plan(m, &then, &after);
-    uint64_t need =
-        (e->optimizer ? after.device[MEMORY_OPTIMIZER] : 0) + (e->blocks ? after.device[MEMORY_WEIGHTS] : 0);
+    uint64_t need = (e->optimizer ? after.device[MEMORY_OPTIMIZER] : 0) +
+                    (e->blocks ? after.device[MEMORY_WEIGHTS] - now.device[MEMORY_WEIGHTS] +
+                                     windows_bytes(m->task->model, l->weights.streamed)
+                               : 0);
     if (need + need / 10 > free_bytes)
         return false;
     *out = then;

@@ -13,7 +13,8 @@
 struct job_layout {
     uint64_t micro; /* samples per micro-batch */
     bool recompute; /* gradient checkpointing */
-    bool optim_on_host, blocks_on_host;
+    bool optim_on_host;
+    struct model_layout weights;
 };
 
 /* The parts of a job that need memory. */
@@ -28,6 +29,7 @@ enum memory_part {
     MEMORY_PARTS,
 };
 extern const char *const memory_part_names[MEMORY_PARTS];
+extern const char *const memory_idle_names[]; /* of enum model_idle */
 struct memory_plan {
     uint64_t device[MEMORY_PARTS], host[MEMORY_PARTS];
 };
@@ -47,7 +49,9 @@ struct memory_job {
 /* Available memory, and parts that must stay where they are. */
 struct memory_limits {
     uint64_t device_bytes, host_bytes; /* 0: not known */
-    enum config_place optimizer, blocks;
+    enum config_place optimizer, idle;
+    bool blocks_on_device;            /* the configuration wants all of them there */
+    uint64_t streamed_least;          /* it wants so many blocks on the host */
     bool optim_pinned, blocks_pinned; /* the host refused them before */
     bool is_allocated;                /* host_bytes does not count what the job has on the host already */
 };
@@ -62,15 +66,22 @@ size_t memory_micros(const struct memory_job *m, const struct job_layout *l); /*
 /* Can parts of this job live on the host at all? */
 bool memory_can_offload_optimizer(const struct memory_job *m);
 bool memory_can_offload_blocks(const struct memory_job *m);
+/* Can only the base in use be on the device?  from_file: without copies on the host. */
+bool memory_can_take_turns(const struct memory_job *m, bool from_file);
 
 /* Applies the next fallback and describes it in `text`.  false: none is left. */
 enum { FALLBACK_TEXT = 160 };
 bool memory_fallback(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
                      char text[FALLBACK_TEXT]);
 
+/* After fallbacks: moves blocks back to the device for which there is memory after all.  false: none. */
+bool memory_relax(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
+                  char text[FALLBACK_TEXT]);
+
 /* What was offloaded while the job ran, because memory was short. */
 struct memory_evicted {
     bool optimizer, blocks;
+    uint64_t streamed; /* blocks that were on the host before */
     int times;
 };
 /* The layout with these parts back on the device, if they fit into free_bytes.  false: they stay. */

@@ -27,7 +27,9 @@ static void report_plan(const struct job *j, struct train_plan *out)
     out->micros = job_micros(j);
     out->recompute = l->recompute;
     out->optim_on_host = l->optim_on_host;
-    out->blocks_on_host = l->blocks_on_host;
+    out->blocks = model_blocks(j->task->model);
+    out->streamed = l->weights.streamed;
+    out->idle = memory_idle_names[l->weights.idle];
     out->storage = gpu_storage_name(j->nn.storage);
     out->n_fallbacks = j->memory.n_fallbacks;
     memcpy(out->fallbacks, j->memory.fallbacks, sizeof(out->fallbacks));

@@ -8,6 +8,7 @@
 #include "train/job.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* f16: the loss is multiplied by a power of 2 that is halved when a gradient overflows. */
@@ -113,10 +114,23 @@ static void report_slow(void *to, const char *brief)
     job_say(j, "%s", brief);
 }
 
+/* The step's weights, if those of another base were in use before.  The time for it is not the step's. */
+static int use_base(struct job *j, size_t base, struct cairn_error *err)
+{
+    double seconds;
+    if (task_use_base(j->task, base, &seconds, err))
+        return -1;
+    j->switch_s += seconds;
+    return 0;
+}
+
 /* If it runs out of memory, no weight has been updated yet. */
 static int take_step(struct job *j, void *to, struct cairn_error *err)
 {
     struct step *out = to;
+    const struct task_ops *ops = j->task->ops;
+    if (ops->base_of_step && use_base(j, ops->base_of_step(j->task, j->state.step), err))
+        return -1;
     double begin = clock_s();
     struct step_watch_options watch = {
         .g = j->o->g,
@@ -179,6 +193,25 @@ static uint64_t val_samples(const struct job *j)
     return ops->val_samples ? ops->val_samples(j->task) : 0;
 }
 
+/* The losses of the batches that use a base: sum, units for each. */
+static int evaluate_base(struct job *j, size_t base, double (*parts)[2], uint64_t batches,
+                         struct cairn_error *err)
+{
+    struct task *t = j->task;
+    uint64_t micro = j->state.layout.micro;
+    for (uint64_t i = 0; i < batches; i++) {
+        struct model_pass p = pass_of(j, 0, false);
+        p.stream = i; /* evaluations are alike, at whatever step */
+        if (t->ops->base_of_val && t->ops->base_of_val(t, i, micro) != base)
+            continue;
+        if ((t->ops->base_of_val && use_base(j, base, err)) || t->ops->put_val(t, j->work, i, micro, err) ||
+            t->model->ops->run(j->work, &p, NULL, err) ||
+            t->model->ops->loss(j->work, 0, &parts[i][0], &parts[i][1], err))
+            return -1;
+    }
+    return 0;
+}
+
 static int evaluate(struct job *j, void *to, struct cairn_error *err)
 {
     double *loss = to, sum = 0, n = 0;
@@ -188,15 +221,16 @@ static int evaluate(struct job *j, void *to, struct cairn_error *err)
     uint64_t most = (uint64_t)(j->c->eval.batches * j->c->train.batch) / micro;
     batches = batches > most ? most : batches;
     batches = batches ? batches : 1;
-    for (uint64_t i = 0; i < batches; i++) {
-        struct model_pass p = pass_of(j, 0, false);
-        p.stream = i; /* evaluations are alike, at whatever step */
-        double part, units;
-        if (t->ops->put_val(t, j->work, i, micro, err) || t->model->ops->run(j->work, &p, NULL, err) ||
-            t->model->ops->loss(j->work, 0, &part, &units, err))
+    CLEANUP(mem_free) double(*parts)[2] = calloc(batches, sizeof(*parts));
+    if (!parts)
+        return cairn_fail(err, CAIRN_EIO, "no memory for an evaluation");
+    size_t bases = t->ops->base_of_val ? t->model->n_bases : 1;
+    for (size_t i = 0; i < bases; i++)
+        if (evaluate_base(j, i, parts, batches, err))
             return -1;
-        sum += part;
-        n += units;
+    for (uint64_t i = 0; i < batches; i++) { /* in this order, whatever the bases */
+        sum += parts[i][0];
+        n += parts[i][1];
     }
     *loss = sum / n;
     return 0;
@@ -291,6 +325,12 @@ static struct step_record record_of(struct job *j, const struct step *s)
         step_record_set(&m, METRIC_LOSS_SCALE, s->scale);
     if (!s->applied && !m.event)
         m.event = "overflow";
+    if (j->switch_s > 0 && !m.event) {
+        job_event(j, "expert-switch", "%.3f s to bring the weights of the expert", j->switch_s);
+        m.event = j->event;
+        m.note = j->note;
+    }
+    j->switch_s = 0;
     j->event = NULL;
     return m;
 }

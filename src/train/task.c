@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table of tasks. */
 #include "train/task.h"
+#include "base/clock.h"
 #include "train/task_gpt.h"
 #include <assert.h>
 
@@ -31,6 +32,21 @@ void task_add(const struct task_ops *ops)
     assert(n + 1 < TASKS_MOST);
     tasks[n] = ops;
     config_kinds[n] = ops->schema->kind;
+}
+
+int task_use_base(struct task *t, size_t base, double *seconds, struct cairn_error *err)
+{
+    struct model *m = t->model;
+    bool was_there = m->layout.idle == MODEL_IDLE_DEVICE || (m->used == base && m->used_is_loaded), load;
+    double begin = clock_s();
+    *seconds = 0;
+    if (was_there)
+        return 0;
+    if (model_use_base(m, base, &load, err) || (load && t->ops->reload_base(t, base, err)))
+        return -1;
+    model_is_loaded(m);
+    *seconds = clock_s() - begin;
+    return 0;
 }
 
 void task_say_skipped(void *env, const char *path, const char *why)

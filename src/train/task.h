@@ -69,6 +69,12 @@ struct task_ops {
 
     /* Which set of the model a step trains.  NULL: always the first. */
     size_t (*set_of_step)(const struct task *t, uint64_t step);
+    /* Which base of the model a step uses, and which a batch of put_val does.  NULL: a step may use them all.  Only with
+     * them can two bases take turns on the device; then sample calls task_use_base before its passes. */
+    size_t (*base_of_step)(const struct task *t, uint64_t step);
+    size_t (*base_of_val)(const struct task *t, uint64_t index, size_t n);
+    /* Fills the blocks of a base again, as fill_model did.  NULL: it cannot. */
+    int (*reload_base)(struct task *t, size_t base, struct cairn_error *err);
     /* Micro-batch `micro` of a step, n samples, into a slot. */
     int (*put)(struct task *t, struct work *w, size_t slot, uint64_t step, size_t micro, size_t n,
                struct cairn_error *err);
@@ -102,6 +108,9 @@ struct task_ops {
 const struct task_ops *task_of(const struct job_config *c);
 /* Adds a kind, for a program that brings its own.  Call it before any configuration is read. */
 void task_add(const struct task_ops *ops);
+
+/* Makes a base ready for passes.  *seconds: how long it took to bring its weights; 0: they were there. */
+int task_use_base(struct task *t, size_t base, double *seconds, struct cairn_error *err);
 
 /* For checkpoints_newest; env is a struct task_env. */
 void task_say_skipped(void *env, const char *path, const char *why);

@@ -49,9 +49,11 @@ struct train_plan {
     uint64_t budget_bytes;             /* 0: not known */
     uint64_t parameters, trained;
     uint64_t micro, micros; /* samples per micro-batch; micro-batches per step */
-    bool recompute, optim_on_host, blocks_on_host;
+    bool recompute, optim_on_host;
+    uint64_t blocks, streamed; /* blocks of frozen weights that can be offloaded; that are */
+    const char *idle;          /* where the weights of the base not in use are: "device", "host" or "file" */
     const char *storage;
-    char fallbacks[8][160]; /* fallbacks that make it fit, in order */
+    char fallbacks[10][160]; /* fallbacks that make it fit, in order */
     size_t n_fallbacks;
     struct cairn_error lack; /* code set: it does not fit; the hint says what may help */
 };

@@ -340,6 +340,70 @@ static void failures_do_not_spoil(void)
     }
 }
 
+/* Two that share windows, with pieces that have memory of their own, some of which the device writes anew. */
+static void shared_windows_keep_them_apart(void)
+{
+    enum { BYTES = 200, MOST = 6 };
+    for (int round = 0; round < 100; round++) {
+        struct offload *two[2];
+        static uint8_t values[2][MOST][BYTES];
+        make_device(false);
+        CHECK(!offload_open_pieces(&device, BYTES, MOST, NULL, &two[0], &err));
+        CHECK(!offload_open_pieces(&device, BYTES, MOST, two[0], &two[1], &err));
+        for (size_t i = 0; i < 2 * MOST; i++) {
+            CHECK(!offload_piece_host(two[i % 2], i / 2));
+            CHECK(!offload_piece_open(two[i % 2], i / 2, &err));
+            for (size_t k = 0; k < BYTES; k++)
+                ((uint8_t *)offload_piece_host(two[i % 2], i / 2))[k] = values[i % 2][i / 2][k] =
+                    (uint8_t)dice(256);
+        }
+        CHECK(!offload_set_windows(two[0], round % 2 ? 2 : 3, &err));
+        for (int i = 0; i < 60; i++) {
+            size_t of = dice(2), piece = dice(MOST);
+            static uint8_t seen[BYTES], fresh[64][BYTES];
+            uint8_t *x = values[of][piece];
+            void *at[OFFLOAD_ARRAYS];
+            if (dice(2))
+                CHECK(!offload_send(two[dice(2)], dice(MOST), &err));
+            if (dice(2)) {
+                CHECK(!offload_fresh(two[of], piece, NULL, at, &err));
+                for (size_t k = 0; k < BYTES; k++)
+                    fresh[i][k] = x[k] = (uint8_t)dice(256);
+                queue(NULL, (struct op){ .kind = COPY, .dst = at[0], .src = fresh[i], .n = BYTES });
+                CHECK(!offload_done(two[of], piece, NULL, true, &err));
+                continue;
+            }
+            CHECK(!offload_get(two[of], piece, NULL, at, &err));
+            queue(NULL, (struct op){ .kind = COPY, .dst = seen, .src = at[0], .n = BYTES });
+            CHECK(!lazy_wait(&device, NULL, &err));
+            CHECK(!memcmp(seen, x, BYTES));
+            CHECK(!offload_done(two[of], piece, NULL, false, &err));
+            if (dice(20) == 0)
+                CHECK(!offload_set_windows(two[0], 1 + dice(3), &err));
+        }
+        CHECK(gpu_allocated(&device).bytes <= 3 * 256);
+        CHECK(!offload_rest(two[0], &err) && !offload_rest(two[1], &err));
+        for (size_t i = 0; i < 2 * MOST; i++)
+            CHECK(!memcmp(offload_piece_host(two[i % 2], i / 2), values[i % 2][i / 2], BYTES));
+        offload_close(two[round % 2]);
+        finish(two[1 - round % 2]);
+    }
+}
+
+static void a_piece_without_host_memory_is_told(void)
+{
+    struct offload *b;
+    make_device(true);
+    CHECK(!offload_open_pieces(&device, 200, 3, NULL, &b, &err));
+    CHECK(!offload_piece_open(b, 0, &err));
+    fault_arm(1, ENOMEM);
+    CHECK(offload_piece_open(b, 1, &err));
+    fault_disarm();
+    CHECK_INT(err.code, CAIRN_ELACK);
+    CHECK(offload_piece_host(b, 0) && !offload_piece_host(b, 1));
+    finish(b);
+}
+
 static void sizes_are_what_is_taken(void)
 {
     struct offload *b = start(false);
@@ -359,6 +423,8 @@ int main(void)
     RUN(there_and_back_sends_little);
     RUN(ahead_of_use_nothing_is_lost);
     RUN(failures_do_not_spoil);
+    RUN(shared_windows_keep_them_apart);
+    RUN(a_piece_without_host_memory_is_told);
     RUN(sizes_are_what_is_taken);
     return check_done();
 }

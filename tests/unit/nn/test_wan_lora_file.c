@@ -47,7 +47,7 @@ static struct wan *open_wan(struct nn *nn, const struct wan_shape *s, const stru
     struct cairn_error err = { 0 };
     struct wan *m = NULL;
     struct wan_options o = { .experts = experts, .lora = lora, .lora_per_expert = experts > 1 };
-    if (wan_new(nn, s, &o, &m, &err) || model_alloc(&m->model, false, &err) || wan_init_lora(m, 1, &err)) {
+    if (wan_new(nn, s, &o, &m, &err) || model_alloc(&m->model, NULL, &err) || wan_init_lora(m, 1, &err)) {
         printf("Bail out! %s\n", err.msg);
         exit(99);
     }

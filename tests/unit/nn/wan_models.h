@@ -27,7 +27,7 @@ static inline struct wan *open_wan(struct nn *nn, const struct wan_shape *s, con
     static const struct wan_options one = { .experts = 1 };
     struct cairn_error err = { 0 };
     struct wan *m = NULL;
-    if (wan_new(nn, s, o ? o : &one, &m, &err) || model_alloc(&m->model, false, &err)) {
+    if (wan_new(nn, s, o ? o : &one, &m, &err) || model_alloc(&m->model, NULL, &err)) {
         printf("Bail out! %s\n", err.msg);
         exit(99);
     }

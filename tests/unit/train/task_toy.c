@@ -21,6 +21,7 @@ static const struct config_key keys[] = {
     KEY(model.layers, "3", "blocks of an expert", FROM(1, 100)),
     KEY(model.width, "32", "numbers of a position", FROM(1, 4096)),
     KEY(model.ffn, "0", "inner width of a block; 0: 4 x width", FROM(0, 16384)),
+    KEY(model.switch_every, "1", "steps in a row that train the same expert", FROM(1, 1000)),
     KEY(model.boundary, "0.5", "the first expert sees clips with more noise than this", SHARE),
     KEY(lora.experts, "shared", "one LoRA for both experts, or one for each", .words = experts),
     KEY(data.clips, "16", "clips to learn from", FROM(2, 100000)),
@@ -321,6 +322,11 @@ static int new_model(struct task *task, struct cairn_error *err)
     return 0;
 }
 
+static int reload_base(struct task *task, size_t base, struct cairn_error *err)
+{
+    return toy_init_expert(toy_task_of(task)->toy, base, (uint64_t)task->env.config->train.seed, err);
+}
+
 static int fill_model(struct task *task, struct cairn_error *err)
 {
     return toy_init(toy_task_of(task)->toy, (uint64_t)task->env.config->train.seed, err);
@@ -363,14 +369,14 @@ static int put_clips(struct toy_task *t, struct work *w, size_t slot, struct toy
     return toy_put(w, slot, &b, err);
 }
 
-static size_t expert_of_step(uint64_t step)
+static size_t base_of_step(const struct task *t, uint64_t step)
 {
-    return step % TOY_EXPERTS;
+    return step / (uint64_t)keys_here(t)->model.switch_every % TOY_EXPERTS;
 }
 
 static size_t set_of_step(const struct task *t, uint64_t step)
 {
-    return model_sets(t->model) == 1 ? 0 : expert_of_step(step);
+    return model_sets(t->model) == 1 ? 0 : base_of_step(t, step);
 }
 
 /* Each batch has clips of one size, however it is divided. */
@@ -388,7 +394,7 @@ static int put(struct task *task, struct work *w, size_t slot, uint64_t step, si
     for (size_t i = 0; i < n; i++)
         clips[i] = mix(seed, first + i, 1) % half * 2 + size;
     struct toy_batch b = {
-        .samples = n, .extent = extent_of(task, size), .expert = expert_of_step(step), .first = first
+        .samples = n, .extent = extent_of(task, size), .expert = base_of_step(task, step), .first = first
     };
     return put_clips(t, w, slot, b, clips, err);
 }
@@ -398,14 +404,18 @@ static uint64_t val_samples(const struct task *t)
     return (uint64_t)keys_here(t)->data.val_clips;
 }
 
+static size_t base_of_val(const struct task *t, uint64_t index, size_t n)
+{
+    return index * n / (uint64_t)t->env.config->train.batch % 2;
+}
+
 /* The experts in turn, with small clips for one and large ones for the other. */
 static int put_val(struct task *task, struct work *w, uint64_t index, size_t n, struct cairn_error *err)
 {
     struct toy_task *t = toy_task_of(task);
     const struct toy_keys *k = keys_here(task);
     uint64_t half = (uint64_t)(k->data.val_clips + 1) / 2, begin = (uint64_t)k->data.clips;
-    uint64_t batch = (uint64_t)task->env.config->train.batch;
-    uint64_t first = index * n, size = first / batch % 2;
+    uint64_t first = index * n, size = base_of_val(task, index, n);
     CLEANUP(mem_free) uint64_t *clips = malloc(n * sizeof(*clips));
     if (!clips || reserve(t, n, err))
         return clips ? -1 : cairn_fail(err, CAIRN_ENOMEM, "no memory");
@@ -489,6 +499,9 @@ static int sample(struct task *t, const char *dir, uint64_t step, struct str *te
     struct helper h;
     struct work *w = NULL;
     struct work_options o = sample_work(t);
+    double seconds;
+    if (task_use_base(t, 0, &seconds, err))
+        return -1;
     int r = helper_open(&h, &t->env, err) || t->model->ops->work_open(t->model, &o, &w, err) ||
                     write_clips(t, w, &h, dir, step, text, err)
                 ? -1
@@ -539,6 +552,9 @@ const struct task_ops task_toy = {
     .new_model = new_model,
     .fill_model = fill_model,
     .set_of_step = set_of_step,
+    .base_of_step = base_of_step,
+    .base_of_val = base_of_val,
+    .reload_base = reload_base,
     .put = put,
     .val_samples = val_samples,
     .put_val = put_val,

@@ -342,6 +342,11 @@ static void a_state_without_a_sum_is_read(void)
     strcpy(sum, "}");
     put_state(state_path(dir, 30), text, strlen(text));
     CHECK(is_whole(dir, 30));
+    char *newer = strstr(text, ",\"blocks_streamed\""), *rest = strstr(text, ",\"waited\"");
+    REQUIRE(newer && rest && newer < rest); /* keys that earlier versions did not have */
+    snprintf(changed, sizeof(changed), "%.*s%s", (int)(newer - text), text, rest);
+    put_state(state_path(dir, 30), changed, strlen(changed));
+    CHECK(is_whole(dir, 30));
     for (size_t i = 0; i < ARRAY_LEN(odd); i++) {
         char *at = strstr(text, odd[i].from);
         REQUIRE(at);

@@ -80,7 +80,7 @@ static void the_table_is_whole(void)
             section++;
         REQUIRE(section < n_config_sections);
         CHECK(k->name[n] == '.' && k->about && *k->about && k->preset);
-        CHECK((k->type == CONFIG_WORD) == (k->words != NULL));
+        CHECK((k->type == CONFIG_WORD || k->type == CONFIG_COUNT) == (k->words != NULL));
         if (k->type == CONFIG_INT || k->type == CONFIG_REAL)
             CHECK(k->least < k->most);
         for (size_t j = 0; j < i; j++)
@@ -191,6 +191,22 @@ static void odd_numbers_are_explained(void)
     for (size_t i = 0; i < ARRAY_LEN(not_real); i++)
         CHECK_HAS(refused(arena_printf(&arena, "train:\n  lr: %s\n", not_real[i])),
                   arena_printf(&arena, "job.yaml:2:7: train.lr is %s; it must be a number", not_real[i]));
+}
+
+static void a_count_may_be_a_word(void)
+{
+    struct job_config c;
+    CHECK_INT(read_into(&c, "memory:\n  blocks: host\n"), 0);
+    CHECK_INT(c.memory.blocks.word, CONFIG_PLACE_HOST);
+    CHECK_INT(read_into(&c, "memory:\n  blocks: 17\n"), 0);
+    CHECK(c.memory.blocks.word < 0 && c.memory.blocks.n == 17);
+    CHECK_HAS(written(&c), "blocks: 17 ");
+    CHECK_INT(config_set_pair(&c, "memory.blocks=auto", &err), 0);
+    CHECK_INT(c.memory.blocks.word, CONFIG_PLACE_AUTO);
+    static const char *const bad[] = { "-1", "1.5", "100001", "'4'", "all", "[4]", "" };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        CHECK_HAS(refused(arena_printf(&arena, "memory:\n  blocks: %s\n", bad[i])), "memory.blocks is ");
+    CHECK_HAS(refused("memory:\n  blocks: hots\n"), "did you mean host?");
 }
 
 static void numbers_mean_what_they_say(void)
@@ -366,7 +382,7 @@ static void what_is_written_reads_back(void)
         const char *value = k->type == CONFIG_INT    ? arena_printf(&arena, "%.0f", k->most)
                             : k->type == CONFIG_REAL ? "0.12345678901234567"
                             : k->type == CONFIG_BOOL ? (strcmp(k->preset, "true") ? "true" : "false")
-                            : k->type == CONFIG_WORD ? k->words[k->words[1] ? 1 : 0]
+                            : k->words               ? k->words[k->words[1] ? 1 : 0]
                             : k->type == CONFIG_TEXT ? "a \"b\" \\ # : \n ä"
                                                      : "['', \"x\\ty\", \"[z]\"]";
         const char *before = written(&c);
@@ -448,6 +464,7 @@ int main(void)
     RUN(unknown_keys_get_the_nearest);
     RUN(wrong_values_say_what_is_allowed);
     RUN(odd_numbers_are_explained);
+    RUN(a_count_may_be_a_word);
     RUN(numbers_mean_what_they_say);
     RUN(keys_that_clash_are_refused);
     RUN(keys_that_go_together_are_taken);

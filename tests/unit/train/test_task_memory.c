@@ -77,7 +77,7 @@ static void less_memory_makes_the_same_losses(void)
         if (!(far(dir, whole) < 1e-3))
             CHECK_FAIL_("%s: losses differ by %g", p.fallbacks[p.n_fallbacks - 1], far(dir, whole));
         CHECK(!on_gpu() || last_logged(dir, "mem_peak_bytes") <= (double)budget);
-        blocks = blocks || p.blocks_on_host;
+        blocks = blocks || p.streamed;
         optim = optim || p.optim_on_host;
         recompute = recompute || p.recompute;
         micro = micro || p.micro < 4;
@@ -176,12 +176,12 @@ static void both_sets_move_and_come_back(void)
             CHECK(!run_out_of_memory(j));
             CHECK_INT(optimizers_on_host(j), blocks ? 0 : 2);
             CHECK_INT(bases_on_host(j), blocks ? 2 : 0);
-            CHECK(j->state.layout.optim_on_host == !blocks && j->state.layout.blocks_on_host == blocks);
+            CHECK(j->state.layout.optim_on_host == !blocks && !j->state.layout.weights.streamed == !blocks);
             check_near("offloaded", (double)memory_plan_sum(j->memory.plan.device),
                        (double)gpu_allocated(s.o.g).bytes);
             CHECK(!job_restore(j, &err));
             CHECK_INT(optimizers_on_host(j) + bases_on_host(j), 0);
-            CHECK(!j->state.layout.optim_on_host && !j->state.layout.blocks_on_host);
+            CHECK(!j->state.layout.optim_on_host && !j->state.layout.weights.streamed);
             check_near("back", (double)memory_plan_sum(j->memory.plan.device),
                        (double)gpu_allocated(s.o.g).bytes);
         }
@@ -213,7 +213,7 @@ static void half_a_return_is_taken_back(void)
                 int moved = optimizers_on_host(j) + bases_on_host(j);
                 failed = failed || moved;
                 CHECK(moved == 0 || moved == 2);
-                CHECK_INT(j->state.layout.optim_on_host || j->state.layout.blocks_on_host, moved == 2);
+                CHECK_INT(j->state.layout.optim_on_host || j->state.layout.weights.streamed, moved == 2);
                 CHECK(!job_restore(j, &err));
                 CHECK_INT(optimizers_on_host(j) + bases_on_host(j), 0);
             }

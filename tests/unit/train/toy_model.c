@@ -111,10 +111,16 @@ static int init_table(const struct params *p, const struct weights *w, uint64_t 
     return r;
 }
 
+int toy_init_expert(struct toy *m, size_t expert, uint64_t seed, struct cairn_error *err)
+{
+    struct toy_expert *e = &m->experts[expert];
+    return init_table(&e->params, &e->weights, seed + expert, false, err);
+}
+
 int toy_init(struct toy *m, uint64_t seed, struct cairn_error *err)
 {
     for (size_t i = 0; i < TOY_EXPERTS; i++)
-        if (init_table(&m->experts[i].params, &m->experts[i].weights, seed + i, false, err))
+        if (toy_init_expert(m, i, seed, err))
             return -1;
     for (size_t i = 0; i < m->model.n_loras; i++)
         if (init_table(&m->loras[i].params, &m->loras[i].weights, seed + TOY_EXPERTS + i, true, err))

@@ -35,6 +35,7 @@ struct toy {
 /* Without memory. */
 int toy_new(struct nn *nn, const struct toy_options *o, struct toy **out, struct cairn_error *err);
 int toy_init(struct toy *m, uint64_t seed, struct cairn_error *err);
+int toy_init_expert(struct toy *m, size_t expert, uint64_t seed, struct cairn_error *err);
 
 /* Clips of one size.  Everything is copied. */
 struct toy_batch {
