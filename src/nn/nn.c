@@ -271,6 +271,12 @@ static bool norm_is_wide(const struct nn *nn, const struct nn_norm *n)
     return n->wide && nn->storage != GPU_F32;
 }
 
+/* 0: all rows have one w and b, which kernels need not look for and may read once. */
+static k_i64 rows_per_w(const struct nn_norm *n)
+{
+    return n->rows_per_w < n->rows ? (k_i64)n->rows_per_w : 0;
+}
+
 int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err)
 {
     bool rms = n->kind == NN_NORM_RMS, wide = norm_is_wide(nn, n);
@@ -283,7 +289,7 @@ int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err)
         .b = n->b,
         .rows = (k_i64)n->rows,
         .columns = (k_i64)n->columns,
-        .rows_per_w = (k_i64)n->rows_per_w,
+        .rows_per_w = rows_per_w(n),
         .epsilon = n->epsilon,
         .w_plus = n->w_plus,
     };
@@ -338,7 +344,7 @@ int nn_norm_back(struct nn *nn, const struct nn_norm *n, const struct nn_norm_ba
         .rstd = n->rstd,
         .rows = (k_i64)n->rows,
         .columns = (k_i64)n->columns,
-        .rows_per_w = (k_i64)n->rows_per_w,
+        .rows_per_w = rows_per_w(n),
         .w_plus = n->w_plus,
         .add = b->add,
     };
