@@ -110,12 +110,11 @@ int flow_bias_parse(const char *name, enum flow_bias *out, struct cairn_error *e
 
 int flow_options_check(const struct flow_options *o, struct cairn_error *err)
 {
-    double most = flow_recipe_of(o->sampling) == FLOW_AI_TOOLKIT ? STEPS - 1 : STEPS;
-    if (!(o->min_timestep >= 0 && o->min_timestep < o->max_timestep && o->max_timestep <= most))
-        return cairn_fail(err, CAIRN_EUSAGE,
-                          "timesteps from %g to %g: the first must be below the second, and both between 0 "
-                          "and %g",
-                          o->min_timestep, o->max_timestep, most);
+    if (!(o->min_timestep >= 0 && o->min_timestep <= o->max_timestep && o->max_timestep <= STEPS))
+        return cairn_fail(
+            err, CAIRN_EUSAGE,
+            "timesteps from %g to %g: the first must not exceed the second, and both are between 0 and %d",
+            o->min_timestep, o->max_timestep, STEPS);
     if (!(o->shift > 0 && isfinite(o->shift)))
         return cairn_fail(err, CAIRN_EUSAGE, "a shift of %g: it must be above 0", o->shift);
     if (!(o->sigmoid_scale > 0 && isfinite(o->sigmoid_scale)))
@@ -333,8 +332,8 @@ static double sigmoids_above(double boundary)
 /* Indices that may be drawn, from *first on and below *end. */
 static void table_range(const struct flow_options *o, enum flow_side side, double *first, double *end)
 {
-    *first = o->min_timestep;
-    *end = o->max_timestep;
+    *first = fmin(o->min_timestep, STEPS - 1);
+    *end = fmin(o->max_timestep, STEPS - 1);
     if (side == FLOW_ANY)
         return;
     /* The stage replaces the range.  The last entry of a table is not drawn. */

@@ -158,6 +158,10 @@ static int open_clip(struct video_item *item, const struct st_file *f, const str
         return -1;
     item->clip_tokens = t->shape[0];
     item->clip_dim = t->shape[1];
+    if (needs->clip && ((needs->clip_tokens && item->clip_tokens != needs->clip_tokens) ||
+                        (needs->clip_dim && item->clip_dim != needs->clip_dim)))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %zux%zu; the model needs %zux%zu", item->path,
+                          t->name, item->clip_tokens, item->clip_dim, needs->clip_tokens, needs->clip_dim);
     return 0;
 }
 

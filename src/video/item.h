@@ -45,10 +45,11 @@ struct video_item {
 
 /* What a model needs of every item. */
 struct video_needs {
-    size_t channels;       /* of the latents; 0: any */
-    size_t text_dim;       /* 0: any */
-    size_t image_channels; /* 0: no image latents are needed */
-    bool clip;             /* CLIP features are needed */
+    size_t channels;              /* of the latents; 0: any */
+    size_t text_dim;              /* 0: any */
+    size_t image_channels;        /* 0: no image latents are needed */
+    bool clip;                    /* CLIP features are needed, and … */
+    size_t clip_tokens, clip_dim; /* … of this size; 0: any */
 };
 
 /* Reads the header of item->path and fills in the latents, image latents and CLIP features; or of

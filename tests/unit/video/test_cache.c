@@ -239,7 +239,7 @@ static void values_are_read_as_f32(void)
     };
     cache_write(tree_path(&dir, "values/a_00000-005_0640x0480_wan.safetensors"), tensors, 4, "5");
     put_text("values", "a_wan_te.safetensors", 3);
-    struct video_needs needs = { 16, 8, 20, true };
+    struct video_needs needs = { 16, 8, 20, true, 9, 10 };
     CLEANUP(video_cache_cleanup) struct video_cache *c = open_needs("values", needs);
     REQUIRE(c);
     const struct video_item *item = video_cache_item(c, 0);
@@ -253,6 +253,10 @@ static void values_are_read_as_f32(void)
     CHECK(!video_item_read(item, VIDEO_CLIP, values, &err) && values[89] == 90);
     CHECK(!video_item_read(item, VIDEO_TEXT, values, &err) && values[23] == 24);
     CHECK(!video_item_check(item, &needs, &err));
+    needs.clip_tokens = 257;
+    refuse("values", needs, "clip_bfloat16");
+    needs.image_channels = 16;
+    refuse("values", needs, "latents_image_2x4x6_bfloat16");
 }
 
 static void bad_latents_are_found(void)

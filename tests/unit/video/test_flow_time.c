@@ -316,6 +316,9 @@ static void tables_have_their_distributions(void)
     o.max_timestep = 300;
     draw(&o);
     CHECK(times[0] == 0.701 && times[N - 1] == 0.9);
+    o.min_timestep = o.max_timestep = 1000; /* one entry, the last */
+    draw(&o);
+    CHECK(times[0] == 0.001 && times[N - 1] == 0.001);
 
     o = flow_options_default(FLOW_TABLE_WEIGHTED);
     draw(&o);
@@ -399,9 +402,9 @@ static void bad_options_are_refused(void)
     struct cairn_error err = { 0 };
     for (int i = 0; i < 8; i++) {
         struct flow_options o = flow_options_default(FLOW_SHIFT);
-        double *fields[] = { &o.min_timestep, &o.max_timestep, &o.max_timestep,  &o.shift,
+        double *fields[] = { &o.min_timestep, &o.max_timestep, &o.min_timestep,  &o.shift,
                              &o.boundary,     &o.logit_std,    &o.sigmoid_scale, &o.min_timestep };
-        static const double bad[] = { 1000, 1001, 0, 0, 1, NAN, -1, NAN };
+        static const double bad[] = { 1001, 1001, -1, 0, 1, NAN, -1, NAN };
         *fields[i] = bad[i];
         CHECK(flow_options_check(&o, &err) == -1 && err.code == CAIRN_EUSAGE);
     }
