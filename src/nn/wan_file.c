@@ -5,6 +5,7 @@
 #include "os/info.h"
 #include "os/path.h"
 #include "tensor/fp8_scaled.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,23 +62,28 @@ static size_t count_blocks(const struct seen *f)
 
 /* "num_attention_heads" (diffusers) or "num_heads" (official) of the config.json beside the file; 0: it does
  * not say. */
-static size_t heads_of_config(const char *path)
+static int heads_of_config(const char *path, size_t *out, struct cairn_error *err)
 {
     CLEANUP(json_cleanup) struct json *top = NULL;
     CLEANUP(str_release) struct str config = { 0 };
-    struct cairn_error ignored;
     struct os_info info;
+    *out = 0;
     str_addn(&config, path, (size_t)(path_name(path) - path));
     str_add(&config, "config.json");
-    if (os_info(config.s, &info) || info.kind != OS_KIND_FILE || json_read_object(config.s, &top, &ignored))
-        return 0;
+    if (os_info(config.s, &info))
+        return errno == ENOENT ? 0 : cairn_fail_errno(err, "stat %s", config.s);
+    if (json_read_object(config.s, &top, err))
+        return -1;
     int64_t heads = json_int(json_get(top, "num_attention_heads"), json_int(json_get(top, "num_heads"), 0));
-    return heads > 0 && heads < MOST_SIZE ? (size_t)heads : 0;
+    *out = heads > 0 && heads < MOST_SIZE ? (size_t)heads : 0;
+    return 0;
 }
 
 static int find_heads(const struct seen *f, size_t width, size_t given, size_t *out, struct cairn_error *err)
 {
-    *out = given ? given : heads_of_config(f->source->path);
+    *out = given;
+    if (!given && heads_of_config(f->source->path, out, err))
+        return -1;
     if (!*out && width % HEAD_SIZE) {
         cairn_fail(err, CAIRN_EUSAGE, "%s: hidden size %zu is no multiple of %d, so the heads are unknown",
                    f->source->path, width, HEAD_SIZE);
