@@ -135,9 +135,15 @@ static bool is_harmless(const struct diagnoser *d, enum issue i)
     return false;
 }
 
+/* "ownership failure" does not tell of HIP. */
+static bool ends_a_word(const struct diagnoser *d, const char *text, size_t at)
+{
+    return !strncmp(text, "HIP", 3) && at && isalpha((unsigned char)d->text[at - 1]);
+}
+
 static void try_rule(struct diagnoser *d, const struct issue_rule *r, size_t at)
 {
-    if (!conditions_met(d, r->with, r->without) || is_harmless(d, r->issue))
+    if (ends_a_word(d, r->text, at) || !conditions_met(d, r->with, r->without) || is_harmless(d, r->issue))
         return;
     if (r->flags & RULE_WORD && !is_report(d->text, d->n, at, strlen(r->text)))
         return;
@@ -159,7 +165,7 @@ static void found(void *to, size_t i, size_t at)
     }
     i -= d->n_rules;
     if (i < d->n_signs) {
-        if (!d->signs[i])
+        if (!d->signs[i] && !ends_a_word(d, issue_signs[i].text, at))
             d->signs[i] = conditions_met(d, issue_signs[i].with, issue_signs[i].without);
         return;
     }

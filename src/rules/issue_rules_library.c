@@ -151,6 +151,7 @@ const struct issue_rule issue_rules_library[] = {
     { "torch.version.hip = None", NULL, NULL, ISSUE_TORCH_NOT_ROCM, 86, 0, "people" },
     { "hip version: None", NULL, NULL, ISSUE_TORCH_NOT_ROCM, 84, 0, "people" },
     { "hip: None", "torch|+cu|+cpu|cuda", NULL, ISSUE_TORCH_NOT_ROCM, 84, 0, "people" },
+    { "No matching distribution found for torch", NULL, NULL, ISSUE_TORCH_NOT_ROCM, 64, RULE_SOFT, "pip" },
     { "Uninstalling torch-", "+rocm", NULL, ISSUE_TORCH_NOT_ROCM, 66, RULE_WARN, "pip" },
     { "requires CUDA", "torch|PyTorch|GPU", NULL, ISSUE_TORCH_NOT_ROCM, 55, RULE_CUDA, "trainers" },
     { "HIP error: CUDA driver", NULL, NULL, ISSUE_TORCH_NOT_ROCM, 50, 0, "PyTorch" },

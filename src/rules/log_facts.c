@@ -61,7 +61,11 @@ static struct log_find see_done(struct log_facts *f, const char *s, size_t n, si
 static struct log_find see_ready(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     (void)at;
-    f->ready |= !match_any(s, n, "not |no |fail|error|unable|0 devices");
+    if (match_any(s, n, "not |no |fail|unable"))
+        return nothing;
+    f->ready = true;
+    if (f->progress.stage == LOG_STAGE_BUSY) /* what took long has ended */
+        log_progress_stage(&f->progress, LOG_STAGE_NONE);
     return nothing;
 }
 

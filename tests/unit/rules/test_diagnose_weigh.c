@@ -104,6 +104,37 @@ static void nccl_alone_is_rather_nvidias(void)
     CHECK_ROWS(rows);
 }
 
+/* What identifies a vendor beside the message. */
+static void signs_tell_whose_gpu_it_is(void)
+{
+#define ILLEGAL "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+    static const struct row rows[] = {
+        { "card: RX 7800\n" ILLEGAL, 1, NULL, "gpu-memory-fault", NULL },
+        { "node with 8 MI325X\n" ILLEGAL, 1, NULL, "gpu-memory-fault", NULL },
+        { "0: A100-SXM4-40GB\n" ILLEGAL, 1, NULL, "not-rocm", NULL },
+        { "INFO Automatically detected platform cuda.\n" ILLEGAL, 1, NULL, "not-rocm", NULL },
+        { "x:1:1 [0] NCCL INFO cudaDriverVersion 12040\nx:1:1 [0] NCCL WARN Call to bind failed\n", 1, NULL,
+          "not-rocm", NULL },
+        { "x:1:1 [0] NCCL INFO ROCr version 1.14\nx:1:1 [0] NCCL WARN Call to bind failed\n", 1, NULL,
+          "rccl-error", NULL },
+        { "Could not find the bitsandbytes CUDA binary at PosixPath('/x/libbitsandbytes_cuda118.so')\n", 1,
+          NULL, "not-rocm", NULL },
+        { "Could not find the bitsandbytes ROCm binary at PosixPath('/x/libbitsandbytes_rocm70.so')\n", 1,
+          NULL, "bitsandbytes-no-rocm", NULL },
+        { "ValueError: ownership failure of the record\n", 1, NULL, "not-rocm", NULL },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void a_load_that_ended_is_no_hang(void)
+{
+    static const struct row rows[] = {
+        { "Requested to load Flux\nloaded completely 9000.0 True\n", -1, "gfx1100", "no-failure", "unknown" },
+        { "loaded completely 9000.0 True\nRequested to load Flux\n", -1, "gfx1100", "hang", NULL },
+    };
+    CHECK_ROWS(rows);
+}
+
 static void zluda_runs_a_build_for_cuda(void)
 {
     static const struct row rows[] = {
@@ -152,6 +183,8 @@ int main(void)
     RUN(a_warning_ranks_below_an_error);
     RUN(a_ring_that_recovered_softly_was_not_reset);
     RUN(nccl_alone_is_rather_nvidias);
+    RUN(signs_tell_whose_gpu_it_is);
+    RUN(a_load_that_ended_is_no_hang);
     RUN(zluda_runs_a_build_for_cuda);
     RUN(the_answer_may_come_late);
     RUN(how_much_is_fragmented);
