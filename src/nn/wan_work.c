@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "nn/wan_work.h"
 #include "gpu/attention_cpu.h"
 #include "gpu/gemm_cpu.h"
 #include "gpu/rope.h"

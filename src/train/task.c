@@ -3,10 +3,11 @@
 #include "train/task.h"
 #include "base/clock.h"
 #include "train/task_gpt.h"
+#include "train/task_wan.h"
 #include <assert.h>
 
 /* X(kind) has task_kind of task_kind.h; the first is the default. */
-#define TASKS(X) X(gpt)
+#define TASKS(X) X(gpt) X(wan)
 
 #define TASK_OPS(kind) &task_##kind,
 #define TASK_WORD(kind) #kind,

@@ -379,16 +379,18 @@ static void what_is_written_reads_back(void)
     config_init(&c, &arena);
     for (size_t i = 0; i < n_config_keys; i++) {
         const struct config_key *k = &config_keys[i];
-        const char *value = k->type == CONFIG_INT    ? arena_printf(&arena, "%.0f", k->most)
-                            : k->type == CONFIG_REAL ? "0.12345678901234567"
-                            : k->type == CONFIG_BOOL ? (strcmp(k->preset, "true") ? "true" : "false")
-                            : k->words               ? k->words[k->words[1] ? 1 : 0]
-                            : k->type == CONFIG_TEXT ? "a \"b\" \\ # : \n ä"
-                                                     : "['', \"x\\ty\", \"[z]\"]";
+        const char *value = !strcmp(k->name, "model.kind") ? "gpt" /* another one has other defaults */
+                            : k->type == CONFIG_INT        ? arena_printf(&arena, "%.0f", k->most)
+                            : k->type == CONFIG_REAL       ? "0.12345678901234567"
+                            : k->type == CONFIG_BOOL       ? (strcmp(k->preset, "true") ? "true" : "false")
+                            : k->words                     ? k->words[k->words[1] ? 1 : 0]
+                            : k->type == CONFIG_TEXT       ? "a \"b\" \\ # : \n ä"
+                                                           : "['', \"x\\ty\", \"[z]\"]";
         const char *before = written(&c);
         CHECK_INT(config_set(&c, "-x", k->name, value, &err), 0);
         const char *text = written(&c);
-        CHECK(strcmp(text, before) || !strcmp(k->name, "model.kind"));
+        if (!strcmp(text, before) && strcmp(k->name, "model.kind"))
+            CHECK_FAIL_("%s", k->name);
         CHECK_INT(read_into(&again, text), 0);
         CHECK_STR(err.msg, "");
         CHECK_STR(written(&again), text);

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/task_wan.h"
+#include "base/int.h"
+#include "base/str.h"
+#include "nn/wan_file.h"
+#include "nn/wan_lora_file.h"
+#include "train/task_wan_inside.h"
+#include "video/validation.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct wan_task *wan_task_of(const struct task *t)
+{
+    return (struct wan_task *)t;
+}
+
+static const struct job_config *config_of(const struct wan_task *t)
+{
+    return t->task.env.config;
+}
+
+/* ---- the model's files ---- */
+
+static int read_info(const struct job_config *c, struct wan_file_info *out, struct cairn_error *err)
+{
+    const struct wan_keys *k = wan_keys(c);
+    const char *path = c->model.path[0] ? c->model.path : k->model.high_noise_path;
+    return wan_file_read_info(path, (size_t)k->model.heads, out, err);
+}
+
+/* A file in fp8 stays in fp8, unless the configuration says otherwise: nothing would be won by more bits. */
+static int resolve(struct job_config *c, const struct task_env *e, struct cairn_error *err)
+{
+    struct wan_file_info info;
+    (void)e;
+    if (read_info(c, &info, err))
+        return -1;
+    if (!config_is_set(c, "model.quantize") && info.dtype == DTYPE_F8_E4M3)
+        c->model.quantize = CONFIG_QUANTIZE_FP8;
+    return config_fill(c, err);
+}
+
+/* ---- times ---- */
+
+static double shift_of(const struct wan_task *t)
+{
+    bool is_5b = t->shape.out > 16, is_i2v = t->shape.in > t->shape.out;
+    bool a14b = t->both || t->side != FLOW_ANY;
+    if (t->keys.train.shift > 0)
+        return t->keys.train.shift;
+    if (is_5b || (a14b && is_i2v))
+        return 5;
+    return a14b ? 12 : 3;
+}
+
+static double boundary_of(const struct wan_task *t)
+{
+    bool is_i2v = t->shape.in > t->shape.out;
+    if (t->keys.model.boundary > 0)
+        return t->keys.model.boundary;
+    return is_i2v && t->recipe == FLOW_MUSUBI ? 0.9 : 0.875;
+}
+
+static int set_flow(struct wan_task *t, struct cairn_error *err)
+{
+    const struct job_config *c = config_of(t);
+    const struct wan_keys *k = &t->keys;
+    const char *name = *k->train.timesteps        ? k->train.timesteps
+                       : t->recipe == FLOW_MUSUBI ? "shift"
+                                                  : "linear";
+    enum flow_sampling sampling;
+    struct flow_options *o = &t->flow;
+    if (flow_sampling_parse(t->recipe, name, &sampling, err))
+        return -1;
+    *o = flow_options_default(sampling);
+    o->shift = shift_of(t);
+    o->boundary = boundary_of(t);
+    o->sigmoid_scale = k->train.sigmoid_scale;
+    o->logit_mean = k->train.logit_mean;
+    o->logit_std = k->train.logit_std;
+    o->mode_scale = k->train.mode_scale;
+    o->preserve_shape = k->train.preserve_distribution_shape;
+    o->buckets = (size_t)k->train.timestep_buckets;
+    if (config_is_set(c, "train.min_timestep"))
+        o->min_timestep = k->train.min_timestep;
+    if (config_is_set(c, "train.max_timestep"))
+        o->max_timestep = k->train.max_timestep;
+    return flow_weighting_parse(k->train.weighting, &o->weighting, err) ||
+                   flow_bias_parse(k->train.content_or_style, &o->bias, err) || flow_options_check(o, err)
+               ? -1
+               : 0;
+}
+
+/* ---- data ---- */
+
+/* The first names of what was left out, and how many there were. */
+struct left_out {
+    size_t n;
+    struct str names;
+};
+
+static void leave_out(struct left_out *l, const char *name, const char *why)
+{
+    enum { LISTED = 5 };
+    if (l->n++ < LISTED)
+        str_addf(&l->names, "\n  %s: %s", name, why);
+}
+
+static void say_left_out(const struct wan_task *t, struct left_out *l, const char *what)
+{
+    if (l->n)
+        message_say(&t->task.env.sink, "%zu item%s %s%s", l->n, l->n == 1 ? "" : "s", what, l->names.s);
+    str_release(&l->names);
+}
+
+static void say_skipped(const struct wan_task *t, const struct video_cache_skipped *s, const char *what)
+{
+    CLEANUP(str_release) struct str names = { 0 };
+    for (size_t i = 0; i < s->n && i < VIDEO_CACHE_LISTED; i++)
+        str_addf(&names, "%s%s", i ? ", " : "", s->names[i]);
+    if (s->n)
+        message_say(&t->task.env.sink, "left out %zu %s: %s%s", s->n, what, names.s,
+                    s->n > VIDEO_CACHE_LISTED ? ", ..." : "");
+}
+
+/* Whether the item can be trained on; else the reason. */
+static bool is_usable(const struct wan_task *t, const struct video_item *item, struct cairn_error *why)
+{
+    if (item->height % 2 || item->width % 2)
+        return cairn_fail(why, CAIRN_EFORMAT, "the latent is %zu x %zu, which is not even", item->width,
+                          item->height),
+               false;
+    if (item->text_rows > t->shape.text_rows)
+        return cairn_fail(why, CAIRN_EFORMAT, "the caption has %zu tokens, more than %zu", item->text_rows,
+                          t->shape.text_rows),
+               false;
+    return true;
+}
+
+static struct video_needs needs_of(const struct wan_task *t)
+{
+    const struct wan_shape *s = &t->shape;
+    return (struct video_needs){
+        .channels = s->out,
+        .text_dim = s->text_width,
+        .image_channels = s->in - s->out,
+        .clip = s->clip_width > 0,
+        .clip_tokens = s->clip_width ? s->clip_rows : 0,
+        .clip_dim = s->clip_width,
+    };
+}
+
+static void count_size(struct wan_task *t, const struct video_item *item)
+{
+    size_t cells = item->frames * item->height * item->width;
+    t->cells = at_least(t->cells, cells);
+    t->task.extent = at_least(t->task.extent, cells / WAN_PATCH);
+}
+
+/* Leaves out items that are damaged: each is read once. */
+static int keep_usable(struct wan_task *t, size_t *items, size_t *n, struct left_out *damaged,
+                       struct cairn_error *err)
+{
+    struct video_needs needs = needs_of(t);
+    size_t kept = 0;
+    for (size_t i = 0; i < *n; i++) {
+        const struct video_item *item = video_cache_item(t->cache, items[i]);
+        struct cairn_error why = { 0 };
+        if (t->task.env.stop && *t->task.env.stop)
+            return cairn_fail(err, CAIRN_EIO, "interrupted");
+        if (!is_usable(t, item, &why) || video_item_check(item, &needs, &why)) {
+            leave_out(damaged, item->name, why.msg);
+            continue;
+        }
+        count_size(t, item);
+        items[kept++] = items[i];
+    }
+    *n = kept;
+    return 0;
+}
+
+static int choose_items(struct wan_task *t, struct validation_split *split, struct cairn_error *err)
+{
+    struct left_out damaged = { 0 };
+    validation_split_make(t->cache, t->keys.data.val_split, 0, t->task.env.arena, split);
+    int r = keep_usable(t, split->train, &split->n_train, &damaged, err) ||
+            keep_usable(t, split->val, &split->n_val, &damaged, err);
+    say_left_out(t, &damaged, "cannot be used:");
+    if (r)
+        return -1;
+    t->val_items = split->val;
+    t->n_val = split->n_val;
+    if (split->n_train)
+        return 0;
+    cairn_fail(err, CAIRN_EUSAGE, "data.path: no item is left to train on");
+    return cairn_hint(err, "cache the latents and captions again");
+}
+
+static int open_data(struct wan_task *t, struct cairn_error *err)
+{
+    const struct job_config *c = config_of(t);
+    const struct wan_keys *k = &t->keys;
+    struct video_cache_options o = { .paths = k->data.path.item,
+                                     .n_paths = k->data.path.n,
+                                     .needs = needs_of(t) };
+    struct validation_split split;
+    if (video_cache_open(&t->cache, &o, err))
+        return -1;
+    const struct video_cache_info *info = video_cache_info(t->cache);
+    say_skipped(t, &info->without_text, "without a cached caption");
+    say_skipped(t, &info->other_model, "of other models");
+    say_skipped(t, &info->misnamed, "whose names are not musubi-tuner's");
+    if (choose_items(t, &split, err))
+        return -1;
+    struct batches_options b = {
+        .cache = t->cache,
+        .items = split.train,
+        .n_items = split.n_train,
+        .batch = (size_t)c->train.batch,
+        .each = (size_t)c->train.accumulate,
+        .seed = (uint64_t)c->train.seed,
+    };
+    return batches_open(&t->batches, &b, err);
+}
+
+/* ---- opening ---- */
+
+static void close_task(struct task *task)
+{
+    struct wan_task *t = wan_task_of(task);
+    if (!t)
+        return;
+    if (t->wan)
+        model_close(&t->wan->model);
+    batches_close(t->batches);
+    video_cache_close(t->cache);
+    wan_task_free_batch(&t->host);
+    free(t);
+}
+
+static int set_experts(struct wan_task *t, struct cairn_error *err)
+{
+    const struct job_config *c = config_of(t);
+    const struct wan_keys *k = &t->keys;
+    bool low = c->model.path[0], high = k->model.high_noise_path[0];
+    t->both = low && high && (k->model.expert == WAN_EXPERT_AUTO || k->model.expert == WAN_EXPERT_BOTH);
+    if (k->model.expert == WAN_EXPERT_BOTH && !t->both)
+        return cairn_fail(err, CAIRN_EUSAGE, "model.expert is both, but model.%s is missing",
+                          low ? "high_noise_path" : "path");
+    if (!t->both && (k->model.expert == WAN_EXPERT_HIGH || (high && !low)))
+        t->side = FLOW_HIGH;
+    else if (!t->both && (k->model.expert == WAN_EXPERT_LOW || high))
+        t->side = FLOW_LOW;
+    return 0;
+}
+
+static int new_task(const struct task_env *e, struct wan_task **out, struct cairn_error *err)
+{
+    const struct job_config *c = e->config;
+    struct wan_file_info info;
+    if (read_info(c, &info, err))
+        return -1;
+    struct wan_task *t = calloc(1, sizeof(*t));
+    if (!t)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
+    t->keys = *wan_keys(c);
+    t->recipe = t->keys.train.recipe;
+    t->shape = info.shape;
+    t->task = (struct task){
+        .ops = &task_wan,
+        .env = *e,
+        .step_units = (double)(c->train.batch * c->train.accumulate),
+        .speed = TASK_S_PER_IT,
+        .hidden_size = info.shape.width,
+    };
+    *out = t;
+    return 0;
+}
+
+static int open_task(const struct task_env *e, struct task **out, struct cairn_error *err)
+{
+    struct wan_task *t;
+    if (new_task(e, &t, err))
+        return -1;
+    if (set_experts(t, err) || set_flow(t, err) || open_data(t, err)) {
+        close_task(&t->task);
+        return -1;
+    }
+    *out = &t->task;
+    return 0;
+}
+
+static int open_saved(const struct task_env *e, const struct task_saved *s, struct task **out,
+                      struct cairn_error *err)
+{
+    (void)e, (void)out;
+    cairn_fail(err, CAIRN_EUSAGE, "%s trains a video model; cairn sample writes text", s->dir);
+    return cairn_hint(err, "load its lora.safetensors in ComfyUI");
+}
+
+/* ---- the model ---- */
+
+static const enum lora_dialect dialects[] = {
+    [WAN_SAVE_COMFY] = LORA_COMFY,
+    [WAN_SAVE_MUSUBI] = LORA_MUSUBI,
+    [WAN_SAVE_DIFFUSERS] = LORA_DIFFUSERS,
+};
+static const enum dtype save_dtypes[] = {
+    [WAN_SAVE_BF16] = DTYPE_BF16,
+    [WAN_SAVE_F16] = DTYPE_F16,
+    [WAN_SAVE_F32] = DTYPE_F32,
+};
+
+/* What other programs show of a LoRA.  Nothing here depends on time, host or path. */
+static void set_metadata(struct wan_task *t)
+{
+    const struct job_config *c = config_of(t);
+    struct arena *a = t->task.env.arena;
+    const struct st_meta meta[] = {
+        { "ss_learning_rate", arena_printf(a, "%g", c->train.lr) },
+        { "ss_optimizer", optim_names[c->train.optimizer] },
+        { "ss_seed", arena_printf(a, "%lld", (long long)c->train.seed) },
+        { "ss_max_train_steps", arena_printf(a, "%lld", (long long)c->train.steps) },
+        { "ss_gradient_accumulation_steps", arena_printf(a, "%lld", (long long)c->train.accumulate) },
+        { "ss_timestep_sampling", flow_sampling_name(t->flow.sampling) },
+        { "ss_discrete_flow_shift", arena_printf(a, "%g", t->flow.shift) },
+        { "ss_weighting_scheme", flow_weighting_name(t->flow.weighting) },
+    };
+    struct st_meta *copy = ARENA_NEW(a, struct st_meta, ARRAY_LEN(meta));
+    memcpy(copy, meta, sizeof(meta));
+    t->wan->save.meta = copy;
+    t->wan->save.n_meta = ARRAY_LEN(meta);
+}
+
+static int new_model(struct task *task, struct cairn_error *err)
+{
+    struct wan_task *t = wan_task_of(task);
+    const struct job_config *c = config_of(t);
+    struct lora_options lora = {
+        .rank = (size_t)c->lora.rank,
+        .alpha = (float)c->lora.alpha,
+        .dropout = (float)c->lora.dropout,
+        .targets = c->lora.targets.item,
+        .n_targets = c->lora.targets.n,
+    };
+    struct wan_options o = {
+        .experts = t->both ? WAN_EXPERTS : 1,
+        .quantize = c->model.quantize != CONFIG_QUANTIZE_NONE,
+        .format = c->model.quantize == CONFIG_QUANTIZE_FP8 ? WEIGHTS_FP8 : WEIGHTS_INT8,
+        .lora = &lora,
+        .lora_per_expert = t->both && t->keys.lora.experts == WAN_LORA_TWO,
+    };
+    if (wan_new(task->env.nn, &t->shape, &o, &t->wan, err))
+        return -1;
+    t->wan->save.dialect = dialects[t->keys.save.format];
+    t->wan->save.dtype = save_dtypes[t->keys.save.dtype];
+    set_metadata(t);
+    task->model = &t->wan->model;
+    return 0;
+}
+
+static int load_base(struct wan_task *t, size_t base, const char *path, struct cairn_error *err)
+{
+    struct param_report report = { 0 };
+    CLEANUP(str_release) struct str said = { 0 };
+    int r = wan_file_load(t->wan, base, path, &report, err);
+    param_report_say(&report, &said);
+    if (!r)
+        message_say(&t->task.env.sink, "%s: %s", path, said.s);
+    param_report_release(&report);
+    return r;
+}
+
+static int fill_model(struct task *task, struct cairn_error *err)
+{
+    struct wan_task *t = wan_task_of(task);
+    const struct job_config *c = config_of(t);
+    const char *high = t->keys.model.high_noise_path;
+    bool only_high = !t->both && t->side == FLOW_HIGH && high[0];
+    if (wan_init_lora(t->wan, (uint64_t)c->train.seed, err) ||
+        load_base(t, 0, only_high ? high : c->model.path, err))
+        return -1;
+    return t->both ? load_base(t, 1, high, err) : 0;
+}
+
+static size_t set_of_step(const struct task *task, uint64_t step)
+{
+    const struct wan_task *t = wan_task_of(task);
+    return wan_lora_of(t->wan, wan_task_expert(t, step));
+}
+
+/* ---- validation; there are no samples ---- */
+
+static uint64_t val_samples(const struct task *task)
+{
+    return (uint64_t)wan_task_of(task)->n_val * WAN_QUARTERS * (uint64_t)task->env.config->train.batch;
+}
+
+static struct work_bytes sample_bytes(const struct task *task)
+{
+    (void)task;
+    return (struct work_bytes){ 0 };
+}
+
+static int sample(struct task *task, const char *dir, uint64_t step, struct str *text,
+                  struct cairn_error *err)
+{
+    (void)task, (void)dir, (void)step, (void)text;
+    return cairn_fail(err, CAIRN_EUSAGE, "a Wan job makes no samples");
+}
+
+static void sample_close(struct task *task)
+{
+    (void)task;
+}
+
+static bool sample_is_open(const struct task *task)
+{
+    (void)task;
+    return false;
+}
+
+/* ---- output ---- */
+
+static const char *label(const struct task *task, struct arena *a)
+{
+    const struct wan_shape *s = &wan_task_of(task)->shape;
+    return arena_printf(a, "wan %zux%zu", s->layers, s->width);
+}
+
+static void summary(const struct task *task)
+{
+    const struct wan_task *t = wan_task_of(task);
+    const struct wan_shape *s = &t->shape;
+    const struct video_cache_info *d = video_cache_info(t->cache);
+    const struct lora *l = &t->wan->loras[0];
+    const char *experts = t->both                ? ", both experts"
+                          : t->side == FLOW_HIGH ? ", high-noise expert"
+                          : t->side == FLOW_LOW  ? ", low-noise expert"
+                                                 : "";
+    message_say(&task->env.sink, "model     Wan, %zu blocks, hidden size %zu, %.2f B parameters%s", s->layers,
+                s->width, (double)params_count(&t->wan->params[0]) / 1e9, experts);
+    message_say(&task->env.sink, "lora      rank %zu, alpha %g, %.1f M parameters in %zu matrices%s", l->rank,
+                config_of(t)->lora.alpha, (double)params_count(&l->params) / 1e6, l->params.n / 2,
+                task->model->n_loras > 1 ? ", one LoRA for each expert" : "");
+    message_say(&task->env.sink,
+                "data      %zu clip%s, %zu image%s, %zu held out; %zu size%s, up to %zu tokens", d->clips,
+                d->clips == 1 ? "" : "s", d->images, d->images == 1 ? "" : "s", t->n_val, d->sizes,
+                d->sizes == 1 ? "" : "s", task->extent);
+    message_say(&task->env.sink, "times     %s, shift %g (%s)", flow_sampling_name(t->flow.sampling),
+                t->flow.shift, t->recipe == FLOW_MUSUBI ? "musubi-tuner" : "ai-toolkit");
+}
+
+const struct task_ops task_wan = {
+    .schema = &wan_schema,
+    .resolve = resolve,
+    .open = open_task,
+    .open_saved = open_saved,
+    .close = close_task,
+    .new_model = new_model,
+    .fill_model = fill_model,
+    .set_of_step = set_of_step,
+    .put = wan_task_put,
+    .val_samples = val_samples,
+    .put_val = wan_task_put_val,
+    .sample_bytes = sample_bytes,
+    .sample = sample,
+    .sample_close = sample_close,
+    .sample_is_open = sample_is_open,
+    .label = label,
+    .summary = summary,
+    .shrink_hint = "smaller or shorter clips, model.quantize: fp8, a lower lora.rank, or "
+                   "train.optimizer: adamw8",
+};

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The task that trains a LoRA for a Wan video model, from caches of latents and captions. */
+#ifndef CAIRN_TRAIN_TASK_WAN_H
+#define CAIRN_TRAIN_TASK_WAN_H
+
+#include "nn/wan.h"
+#include "tensor/lora_names.h"
+#include "train/task.h"
+#include "video/flow_time.h"
+
+enum wan_expert_word { WAN_EXPERT_AUTO, WAN_EXPERT_LOW, WAN_EXPERT_HIGH, WAN_EXPERT_BOTH };
+enum wan_lora_experts { WAN_LORA_ONE, WAN_LORA_TWO };
+enum wan_save_dtype { WAN_SAVE_BF16, WAN_SAVE_F16, WAN_SAVE_F32 };
+enum wan_save_format { WAN_SAVE_COMFY, WAN_SAVE_MUSUBI, WAN_SAVE_DIFFUSERS };
+
+/* The keys that model.kind: wan adds. */
+struct wan_keys {
+    struct {
+        const char *high_noise_path;
+        const char *task; /* "": by the files */
+        enum wan_expert_word expert;
+        int64_t heads;
+        double boundary; /* 0: the task's */
+    } model;
+    struct {
+        enum wan_lora_experts experts;
+    } lora;
+    struct {
+        struct config_list path;
+        double val_split;
+    } data;
+    struct {
+        enum flow_recipe recipe;
+        const char *timesteps; /* "": the recipe's */
+        double shift;          /* 0: the task's */
+        double sigmoid_scale, logit_mean, logit_std, mode_scale;
+        const char *weighting;
+        double min_timestep, max_timestep;
+        bool preserve_distribution_shape;
+        int64_t timestep_buckets;
+        const char *content_or_style;
+        int64_t switch_every;
+        bool clean_first_frame;
+    } train;
+    struct {
+        enum wan_save_format format;
+        enum wan_save_dtype dtype;
+    } save;
+};
+extern const struct config_schema wan_schema;
+const struct wan_keys *wan_keys(const struct job_config *c);
+
+extern const struct task_ops task_wan;
+
+#endif

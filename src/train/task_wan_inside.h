@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the files of the Wan task share: task_wan.c opens it, task_wan_batch.c makes its batches. */
+#ifndef CAIRN_TRAIN_TASK_WAN_INSIDE_H
+#define CAIRN_TRAIN_TASK_WAN_INSIDE_H
+
+#include "nn/wan_work.h"
+#include "train/task_wan.h"
+#include "video/batches.h"
+
+/* The validation loss is told for each quarter of the timesteps too. */
+enum { WAN_QUARTERS = 4 };
+
+/* Memory for one micro-batch on the host. */
+struct wan_host_batch {
+    size_t samples; /* that it holds */
+    float *x, *target, *text, *clip;
+    float *times, *weights;
+    float *latents, *noise; /* of one sample */
+};
+
+struct wan_task {
+    struct task task; /* first */
+    struct wan_keys keys;
+    struct wan_shape shape;
+    struct video_cache *cache; /* NULL: there are no data, and only the size is asked for */
+    struct batches *batches;
+    size_t *val_items; /* held out */
+    size_t n_val;
+    struct wan *wan;
+    struct flow_options flow;
+    enum flow_recipe recipe;
+    bool both;           /* experts */
+    enum flow_side side; /* of the only expert; FLOW_ANY: there are none, or both are trained */
+    size_t cells;        /* of the largest latent, in one channel */
+    struct wan_host_batch host;
+};
+
+/* ---- task_wan_batch.c ---- */
+
+/* The base that a step trains: 0, or with both experts 1 for the one for much noise. */
+size_t wan_task_expert(const struct wan_task *t, uint64_t step);
+int wan_task_put(struct task *task, struct work *w, size_t slot, uint64_t step, size_t micro, size_t n,
+                 struct cairn_error *err);
+/* Batch `index` is one item with n noises, all at times of one quarter. */
+int wan_task_put_val(struct task *task, struct work *w, uint64_t index, size_t n, struct cairn_error *err);
+void wan_task_free_batch(struct wan_host_batch *b);
+
+#endif

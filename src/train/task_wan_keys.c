@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Configuration of a LoRA for a Wan video model: keys, defaults and checks. */
+#include "train/config_rows.h"
+#include "train/task_wan.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* clang-format off */
+static const char *const experts[] = { [WAN_EXPERT_AUTO] = "auto", [WAN_EXPERT_LOW] = "low", [WAN_EXPERT_HIGH] = "high",
+    [WAN_EXPERT_BOTH] = "both", NULL };
+static const char *const lora_experts[] = { [WAN_LORA_ONE] = "one", [WAN_LORA_TWO] = "two", NULL };
+static const char *const recipes[] = { [FLOW_MUSUBI] = "musubi", [FLOW_AI_TOOLKIT] = "ai-toolkit", NULL };
+static const char *const formats[] = { [WAN_SAVE_COMFY] = "comfy", [WAN_SAVE_MUSUBI] = "musubi",
+    [WAN_SAVE_DIFFUSERS] = "diffusers", NULL };
+static const char *const dtypes[] = { [WAN_SAVE_BF16] = "bf16", [WAN_SAVE_F16] = "f16", [WAN_SAVE_F32] = "f32", NULL };
+
+#define KEY(...) CONFIG_KEY(struct wan_keys, __VA_ARGS__)
+
+static const struct config_key keys[] = {
+    KEY(model.high_noise_path, "", "high-noise expert of Wan 2.2 A14B, where model.path is not a folder with both"),
+    KEY(model.task, "", "t2v-1.3B, t2v-14B, i2v-14B, t2v-A14B, i2v-A14B or ti2v-5B; empty: by the model's files"),
+    KEY(model.expert, "auto", "expert of Wan 2.2 A14B to train; auto: both if both are there", .words = experts),
+    KEY(model.heads, "0", "attention heads; 0: a head size of 128, which all released models have", FROM(0, 1024)),
+    KEY(model.boundary, "0", "time between the experts, 0 to 1; 0: 0.875 for T2V, 0.9 for I2V", SHARE),
+
+    KEY(lora.experts, "two", "with both experts: a LoRA for each, or one for both as musubi-tuner trains it",
+        .words = lora_experts),
+
+    KEY(data.path, "[]", "required: one or more folders of musubi-tuner's caches (*_wan.safetensors)"),
+    KEY(data.val_split, "0", "share of the items held out for validation", UNIT("share"), SHARE),
+
+    KEY(train.recipe, "musubi", "whose meaning of timesteps, weights and boundary applies", .words = recipes),
+    KEY(train.timesteps, "", "distribution of timesteps; musubi: uniform, sigmoid, shift, flux_shift, qwen_shift, logsnr, qinglong_flux, qinglong_qwen or sigma; ai-toolkit: linear, weighted, sigmoid or shift; empty: shift, or for ai-toolkit linear"),
+    KEY(train.shift, "0", "shift of the timesteps towards noise; 0: 3 for Wan 2.1, 12 for T2V-A14B, else 5", FROM(0, 1000)),
+    KEY(train.sigmoid_scale, "1", "timesteps sigmoid and shift: scale of the normal number", ABOVE_0(1000)),
+    KEY(train.weighting, "none", "loss weight per timestep: none, sigma_sqrt or cosmap; for timesteps sigma also their density: logit_normal or mode"),
+    KEY(train.logit_mean, "0", "mean of logit_normal and logsnr", FROM(-1000, 1000)),
+    KEY(train.logit_std, "1", "standard deviation of logit_normal and logsnr", ABOVE_0(1000)),
+    KEY(train.mode_scale, "1.29", "weighting mode: its scale", FROM(-1000, 1000)),
+    KEY(train.min_timestep, "0", "smallest timestep", FROM(0, 1000)),
+    KEY(train.max_timestep, "1000", "largest timestep", FROM(0, 1000)),
+    KEY(train.preserve_distribution_shape, "false", "cut the distribution to min_timestep and max_timestep by drawing again; false: squeeze it into the range"),
+    KEY(train.timestep_buckets, "0", "stratified timesteps: buckets per epoch; 0: none", FROM(0, 1000000)),
+    KEY(train.content_or_style, "balanced", "ai-toolkit: content prefers much noise, style little"),
+    KEY(train.switch_every, "1", "steps before the expert may change, with both experts", UNIT("steps"), FROM(1, 1000000)),
+    KEY(train.clean_first_frame, "false", "ti2v-5B: the first frame has no noise and no loss (image to video)"),
+
+    KEY(save.format, "comfy", "names in lora.safetensors, for ComfyUI, musubi-tuner or diffusers", .words = formats),
+    KEY(save.dtype, "bf16", "number format of lora.safetensors; checkpoints keep the exact values too", .words = dtypes),
+};
+
+static const struct config_section sections[] = { { "save", "the LoRA's files, for other programs" } };
+
+/* What people train these models with: alpha = rank keeps the strength the same at any rank. */
+static const struct config_preset presets[] = {
+    { "lora.rank", "32" },          { "train.batch", "1" },           { "train.steps", "2000" },
+    { "train.lr", "1e-4" },         { "train.schedule", "constant" }, { "train.warmup", "100" },
+    { "train.beta2", "0.999" },     { "train.weight_decay", "0.01" }, { "train.recompute", "blocks" },
+    { "checkpoint.every", "250" },  { "eval.every", "250" },
+};
+/* clang-format on */
+
+const struct wan_keys *wan_keys(const struct job_config *c)
+{
+    return c->own;
+}
+
+static int check_words(const struct job_config *c, struct cairn_error *err)
+{
+    const struct wan_keys *k = wan_keys(c);
+    struct cairn_error why = { 0 };
+    enum flow_sampling sampling;
+    enum flow_weighting weighting;
+    enum flow_bias bias;
+    if (*k->train.timesteps && flow_sampling_parse(k->train.recipe, k->train.timesteps, &sampling, &why))
+        return config_clash(c, "train.timesteps", "train.recipe", err, "train.timesteps: %s", why.msg);
+    if (flow_weighting_parse(k->train.weighting, &weighting, &why))
+        return config_clash(c, "train.weighting", "train.weighting", err, "train.weighting: %s", why.msg);
+    if (flow_bias_parse(k->train.content_or_style, &bias, &why))
+        return config_clash(c, "train.content_or_style", "train.content_or_style", err,
+                            "train.content_or_style: %s", why.msg);
+    return 0;
+}
+
+static int check(const struct job_config *c, struct cairn_error *err)
+{
+    const struct wan_keys *k = wan_keys(c);
+    if (!k->data.path.n)
+        return config_clash(c, "data.path", "data.path", err,
+                            "data.path is missing: it names folders of caches");
+    if (!c->model.path[0] && !k->model.high_noise_path[0] && !k->model.task[0])
+        return config_clash(c, "model.path", "model.path", err,
+                            "model.path is missing: it names the Wan transformer");
+    if (!c->lora.rank)
+        return config_clash(c, "lora.rank", "lora.rank", err,
+                            "lora.rank is 0, but a Wan model is trained through a LoRA only");
+    if (c->sample.every)
+        return config_clash(c, "sample.every", "sample.every", err,
+                            "sample.every is %" PRId64 ", but a Wan job makes no samples yet: set it to 0",
+                            c->sample.every);
+    if (c->train.patience && k->data.val_split <= 0)
+        return config_clash(c, "train.patience", "data.val_split", err,
+                            "train.patience is %" PRId64
+                            ", but there is no validation data: set data.val_split",
+                            c->train.patience);
+    if (k->train.min_timestep >= k->train.max_timestep)
+        return config_clash(c, "train.min_timestep", "train.max_timestep", err,
+                            "train.min_timestep is not below train.max_timestep");
+    return check_words(c, err);
+}
+
+const struct config_schema wan_schema = {
+    .kind = "wan",
+    .keys = keys,
+    .n_keys = ARRAY_LEN(keys),
+    .sections = sections,
+    .n_sections = ARRAY_LEN(sections),
+    .presets = presets,
+    .n_presets = ARRAY_LEN(presets),
+    .bytes = sizeof(struct wan_keys),
+    .check = check,
+};
