@@ -289,3 +289,27 @@ int bench_run(struct gpu *g, const struct bench_options *o, struct bench_result 
     *out = TAKE(results);
     return 0;
 }
+
+int bench_gemm_rate(struct gpu *g, enum gpu_storage s, double seconds, double *out, struct cairn_error *err)
+{
+    CLEANUP(bench_release) struct bench b = { .g = g };
+    *out = 0;
+    if (bench_init(&b, g, err))
+        return -1;
+    for (size_t i = 0; i < n_bench_rows; i++) {
+        struct bench_result r;
+        if (strcmp(bench_rows[i].group, "gemm") || bench_rows[i].by)
+            continue;
+        if (time_row(&b, &bench_rows[i], s, seconds, &r, err))
+            return -1;
+        *out = fmax(*out, r.rate);
+    }
+    return 0;
+}
+
+void bench_results_free(struct bench_result *r, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(r[i].ops);
+    free(r);
+}

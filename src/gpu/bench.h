@@ -13,6 +13,13 @@
 
 enum { BENCH_SIZES = 4 };
 
+/* What an op takes, where a row is made of several. */
+struct bench_op {
+    char op[32], part[32]; /* "linear" of "ffn" */
+    double calls, ms;      /* of all calls */
+    double flops, bytes;   /* the same */
+};
+
 struct bench_result {
     const char *group;            /* "norm": the argument of `cairn bench` */
     const char *name;             /* "layer_norm" */
@@ -24,7 +31,11 @@ struct bench_result {
     double rate;    /* GB/s, or TFLOP/s where is_flops */
     double ceiling; /* in the same unit */
     bool is_flops;
+    double relative;      /* speed beside the row with weights on the device in `format`; 0: no such row */
+    struct bench_op *ops; /* most expensive first; NULL: not measured */
+    size_t n_ops;
 };
+void bench_results_free(struct bench_result *r, size_t n);
 
 struct bench_options {
     const char *const *groups; /* NULL: all; NULL ends */
@@ -39,5 +50,8 @@ extern const char *const bench_groups[];
 /* *out is malloced. */
 int bench_run(struct gpu *g, const struct bench_options *o, struct bench_result **out, size_t *n,
               struct cairn_error *err);
+
+/* TFLOP/s of the best matmul of a format. */
+int bench_gemm_rate(struct gpu *g, enum gpu_storage s, double seconds, double *out, struct cairn_error *err);
 
 #endif

@@ -3,6 +3,20 @@
 
 #include "config.h"
 
+static void add_ops(struct json *row, const struct bench_result *r)
+{
+    struct json *ops = json_add_array(row, "ops");
+    for (size_t i = 0; i < r->n_ops; i++) {
+        struct json *op = json_add_object(ops, NULL);
+        json_add_text(op, "op", r->ops[i].op);
+        json_add_text(op, "part", r->ops[i].part);
+        json_add_real(op, "calls", r->ops[i].calls);
+        json_add_real(op, "time_ms", r->ops[i].ms);
+        json_add_real(op, "flop", r->ops[i].flops);
+        json_add_real(op, "bytes", r->ops[i].bytes);
+    }
+}
+
 struct json *report_bench(const struct gpu_info *g, const struct bench_result *r, size_t n)
 {
     struct json *top = json_new_object();
@@ -31,6 +45,10 @@ struct json *report_bench(const struct gpu_info *g, const struct bench_result *r
         json_add_real(row, "rate", r[i].rate);
         json_add_real(row, "ceiling", r[i].ceiling);
         json_add_real(row, "ratio", r[i].rate / r[i].ceiling);
+        if (r[i].relative > 0)
+            json_add_real(row, "relative", r[i].relative);
+        if (r[i].ops)
+            add_ops(row, &r[i]);
     }
     return top;
 }

@@ -35,6 +35,27 @@ compares_matrices()
     json_is 'all(0 < r["rate"] <= r["ceiling"] for r in d["results"])'
 }
 
+# One block of a Wan model, with its weights in each place.
+trains_a_wan_block()
+{
+    run bench wan --device cpu --json --seconds 0.01 --tokens 8
+    status_is 0
+    json_is '[r["by"] for r in d["results"]] == ["device", "fp8", "int8", "host"]'
+    json_is 'all(r["bench"] == "wan" and r["name"] == "tiny" and r["sizes"][:2] == [8, 256] for r in d["results"])'
+    json_is 'd["results"][0]["relative"] == 1 and all("ops" not in r for r in d["results"])'
+}
+
+shows_the_ops_of_a_wan_block()
+{
+    run bench wan --device cpu --json --seconds 0.01 --tokens 8 --base int8 --profile
+    status_is 0
+    json_is 'len(d["results"]) == 1 and "relative" not in d["results"][0]'
+    json_is '{o["part"] for o in d["results"][0]["ops"]} >= {"self_attn", "cross_attn", "ffn"}'
+    json_is 'sum(o["calls"] for o in d["results"][0]["ops"] if o["op"] == "attention_backward") == 2'
+    run bench wan --device cpu --seconds 0.01 --tokens 8 --base device --profile
+    out_has 'attention_backward'
+}
+
 shows_what_it_has_when_interrupted()
 {
     said='cairn bench, interrupted'
@@ -55,6 +76,11 @@ refuses_what_it_does_not_know()
     err_has '"frob"'
     run bench copy --seconds soon
     status_is 2
+    run bench wan --model 3B
+    status_is 2
+    err_has '"3B"'
+    run bench wan --base int4
+    status_is 2
     run bench --device nosuch copy
     status_is 2
     err_has 'no device nosuch'
@@ -63,6 +89,8 @@ refuses_what_it_does_not_know()
 it measures_copies
 it prints_a_table
 it compares_matrices
+it trains_a_wan_block
+it shows_the_ops_of_a_wan_block
 it shows_what_it_has_when_interrupted
 it refuses_what_it_does_not_know
 finish
