@@ -85,7 +85,7 @@ static int open_model(struct tool *t, const char *path, enum gpu_storage storage
     struct lora_options lora = { .rank = a->shape[0], .alpha = (float)a->shape[0] };
     struct wan_options o = { .experts = 1, .lora = &lora };
     if (nn_open(&t->nn, t->g, storage, &t->err) || wan_new(&t->nn, &info.shape, &o, &t->m, &t->err) ||
-        model_alloc(&t->m->model, false, &t->err) ||
+        model_alloc(&t->m->model, NULL, &t->err) ||
         optim_open(t->g, &t->m->loras[0].params, &t->m->loras[0].weights, &adamw, &t->optim, &t->err))
         return -1;
     int r = wan_file_load(t->m, 0, path, &report, &t->err);
