@@ -27,7 +27,7 @@ static double open_and_load(const char *device, int *kernels, double *open_ms)
     bool bad = false;
     for (size_t i = 0; i < n_kernel_rows && !bad; i++) {
         const struct gpu_kernel *k;
-        if (kernel_rows[i].mma && !gpu_has_mma(g))
+        if (!kernel_is_for(&kernel_rows[i], g, GPU_BF16))
             continue;
         bad = gpu_kernel(g, kernel_rows[i].name, GPU_BF16, &k, &err);
         ++*kernels;

@@ -28,12 +28,24 @@ def sizes_of(path):
     return found.group(1).split() if found else ['']
 
 
+def chip_of(path):
+    """NAME.CHIP.k is for that chip alone."""
+    found = re.fullmatch(r'\w+\.(\w+)\.k', os.path.basename(path))
+    return found and found.group(1)
+
+
+def with_size(expression, size):
+    return re.sub(r'\bK_SIZE\b', size, expression) if size else expression
+
+
 def parse(path, size):
-    """The kernels of a file: (name, struct of its arguments, formats it is for, whether it takes matrix cores)."""
-    rows = re.findall(r'^K_KERNEL(_MMA|_SIZED|_BESIDE)?\((\w+), (\w+)(?:, [^)]+)?\)', read(path), re.M)
-    for_mma = ['_MMA', '_SIZED']
-    return [(sized(name, size), args, STORAGES[1:] if kind in for_mma else STORAGES, kind in for_mma)
-            for kind, name, args in rows]
+    """The kernels of a file: (name, struct of its arguments, formats it is for, whether it takes matrix cores, bytes of
+    shared memory that are asked for at the launch)."""
+    pattern = r'^K_KERNEL(_MMA|_SIZED|_BESIDE|_CHIP)?\((\w+), (\w+)(?:, ([^,()]+))?(?:, [^)]+)?\)'
+    for_mma = ['_MMA', '_SIZED', '_CHIP']
+    return [(sized(name, size), args, STORAGES[1:] if kind in for_mma else STORAGES, kind in for_mma,
+             with_size(more, size) if kind == '_CHIP' else '0')
+            for kind, name, args, more in re.findall(pattern, read(path), re.M)]
 
 
 def sized(name, size):
@@ -49,7 +61,8 @@ def name_of(path):
 
 
 def header_of(path):
-    """The arguments of NAME_WAY.k may be those of NAME.k."""
+    """The arguments of NAME_WAY.k may be those of NAME.k, and those of NAME.CHIP.k are."""
+    path = re.sub(r'\.\w+\.k$', '.k', path)
     own = path[:-len('.k')] + '.h'
     return own if os.path.exists(own) else path[:path.rindex('_')] + '.h'
 
@@ -83,19 +96,19 @@ def write_rows(out, variants, files):
     texts = [(f, size) for f in files for size in sizes_of(f)]
     for f, size in texts:
         lines += ['    { "%s",' % sized(name_of(f), size), c_string(without_includes(read(header_of(f))) + define(size)) + ',',
-                  c_string(read(f)) + ' },']
+                  c_string(read(f)) + ',', '      %s },' % ('"%s"' % chip_of(f) if chip_of(f) else 'NULL')]
     lines += ['};', 'const size_t n_kernel_texts = sizeof(kernel_texts) / sizeof(kernel_texts[0]);', '']
     rows = []
     for i, (f, size) in enumerate(texts):
-        group = int(re.search(r'^#define K_WG (\d+)', read(f), re.M).group(1))
-        for kernel, args, storages, mma in parse(f, size):
-            names = [['%s_%s_%s' % (kernel, s, version(v, mma)) for v in variants] if s in storages else []
-                     for s in STORAGES]
+        group = with_size(re.search(r'^#define K_WG (.+)', read(f), re.M).group(1), size)
+        for kernel, args, storages, mma, shared in parse(f, size):
+            names = [['%s_%s_%s' % (kernel, s, version(v, mma)) for v in variants]
+                     if s in storages and not chip_of(f) else [] for s in STORAGES]
             for column in filter(None, names):
                 lines += ['kernel_fn %s;' % ', '.join(dict.fromkeys(column))]
             table = ', '.join('{ %s }' % ', '.join(column or ['NULL']) for column in names)
-            rows += ['    { "%s", &kernel_texts[%d], sizeof(struct %s), %d, %s, { %s } },' %
-                     (kernel, i, args, group, str(mma).lower(), table)]
+            rows += ['    { "%s", &kernel_texts[%d], sizeof(struct %s), %s, %s, %s, { %s } },' %
+                     (kernel, i, args, group, shared, str(mma).lower(), table)]
     lines += ['', 'const struct kernel_row kernel_rows[] = {'] + rows + ['};']
     lines += ['const size_t n_kernel_rows = sizeof(kernel_rows) / sizeof(kernel_rows[0]);', '']
     with open(out, 'w', encoding='utf-8') as f:
@@ -117,7 +130,8 @@ def write_host(out, storage, variant, files):
 
 
 def device_text(storage, files):
-    """All kernels as one text for a GPU's compiler."""
+    """All kernels as one text for a GPU's compiler, but for those of one chip."""
+    files = [f for f in files if not chip_of(f)]
     parts = ['#define K_STORAGE %d\n' % STORAGES.index(storage), read(KERNELS + '/types.h'),
              '#line 1 "prelude.k"\n', prelude()]
     for f in files:

@@ -5,18 +5,59 @@
 #include "gpu/attention_cpu.h"
 #include "gpu/backend.h"
 
-enum way { CPU, FMA, MMA_64, MMA_128 };
-static const k_i64 rows_of[] = {
-    [FMA] = ATTENTION_ROWS, [MMA_64] = ATTENTION_MMA_ROWS, [MMA_128] = ATTENTION_MMA_ROWS
+enum way { CPU, FMA, MMA_64, MMA_128, WGMMA_64, WGMMA_128 };
+static const struct {
+    k_i64 rows; /* of a tile */
+    const char *forward, *dq, *dkv;
+} ways[] = {
+    [FMA] = { ATTENTION_ROWS, "attention", "attention_dq", "attention_dkv" },
+    [MMA_64] = { ATTENTION_MMA_ROWS, "attention_mma_64", "attention_dq_mma_64", "attention_dkv_mma_64" },
+    [MMA_128] = { ATTENTION_MMA_ROWS, "attention_mma_128", "attention_dq_mma_128", "attention_dkv_mma_128" },
+    [WGMMA_64] = { 64, "attention_wgmma_64", "attention_dq_wgmma_64", "attention_dkv_wgmma_64" },
+    [WGMMA_128] = { 128, "attention_wgmma_128", "attention_dq_wgmma_128", "attention_dkv_wgmma_128" },
 };
 
+/* A tensor in memory. */
+struct side {
+    const void *at;
+    const struct attention_stride *by;
+};
+
+static bool is_aligned(const struct side *sides, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((uintptr_t)sides[i].at % 16 || sides[i].by->sample % 8 || sides[i].by->token % 8 ||
+            sides[i].by->head % 8)
+            return false;
+    return true;
+}
+
+/* Whether there is a kernel for this chip alone that takes such tensors.  Where the compiler cannot make it, the
+ * one for all chips does its work. */
+static bool has_chip_kernel(struct gpu *g, enum way way, enum gpu_storage storage, const struct side *sides,
+                            size_t n)
+{
+    const struct gpu_kernel *k;
+    struct cairn_error why = { 0 };
+    if (!kernel_is_for(kernel_find(ways[way].forward), g, storage) || !is_aligned(sides, n))
+        return false;
+    g->chip_kernels_fail = gpu_kernel(g, ways[way].forward, storage, &k, &why);
+    return !g->chip_kernels_fail;
+}
+
 /* The CPU has all kernels too, for tests and debugging. */
-static enum way choose(const struct gpu *g, enum gpu_storage storage, k_i64 size, float scale)
+static enum way choose(struct gpu *g, enum gpu_storage storage, k_i64 size, float scale,
+                       const struct side *sides, size_t n)
 {
     if (gpu_info(g)->api == GPU_API_HOST)
         return g->fault ? FMA : CPU;
-    bool mma = storage != GPU_F32 && gpu_has_mma(g) && scale > 0;
-    return !mma ? FMA : size <= 64 ? MMA_64 : MMA_128;
+    if (storage == GPU_F32 || !gpu_has_mma(g) || !(scale > 0))
+        return FMA;
+    if (size == 64 && has_chip_kernel(g, WGMMA_64, storage, sides, n))
+        return WGMMA_64;
+    if (size == 128 && has_chip_kernel(g, WGMMA_128, storage, sides, n))
+        return WGMMA_128;
+    return size <= 64 ? MMA_64 : MMA_128;
 }
 
 struct work {
@@ -42,33 +83,30 @@ static int launch(const struct work *w, const char *name, k_i64 rows, k_i64 tile
 int attention_forward(struct gpu *g, struct gpu_stream *s, enum gpu_storage storage, k_i64 samples,
                       const struct attention_args *a, struct cairn_error *err)
 {
-    static const char *const names[] = {
-        [FMA] = "attention", [MMA_64] = "attention_mma_64", [MMA_128] = "attention_mma_128"
+    const struct side sides[] = {
+        { a->o, &a->o_by }, { a->q, &a->q_by }, { a->k, &a->k_by }, { a->v, &a->v_by }
     };
     struct work w = { g, s, storage, samples, a, sizeof(*a) };
-    enum way way = choose(g, storage, a->size, a->scale);
+    enum way way = choose(g, storage, a->size, a->scale, sides, ARRAY_LEN(sides));
     if (way == CPU)
         return attention_cpu_forward(g, storage, samples, a, err);
-    return launch(&w, names[way], a->queries, rows_of[way], a->heads, err);
+    return launch(&w, ways[way].forward, a->queries, ways[way].rows, a->heads, err);
 }
 
 int attention_backward(struct gpu *g, struct gpu_stream *s, enum gpu_storage storage, k_i64 samples,
                        const struct attention_backward_args *a, struct cairn_error *err)
 {
-    static const char *const dq[] = {
-        [FMA] = "attention_dq", [MMA_64] = "attention_dq_mma_64", [MMA_128] = "attention_dq_mma_128"
-    };
-    static const char *const dkv[] = {
-        [FMA] = "attention_dkv", [MMA_64] = "attention_dkv_mma_64", [MMA_128] = "attention_dkv_mma_128"
-    };
+    const struct side sides[] = { { a->dq, &a->dq_by }, { a->dk, &a->dk_by },  { a->dv, &a->dv_by },
+                                  { a->q, &a->q_by },   { a->k, &a->k_by },    { a->v, &a->v_by },
+                                  { a->o, &a->o_by },   { a->d_o, &a->d_o_by } };
     struct work w = { g, s, storage, samples, a, sizeof(*a) };
-    enum way way = choose(g, storage, a->size, a->scale);
+    enum way way = choose(g, storage, a->size, a->scale, sides, ARRAY_LEN(sides));
     if (launch(&w, "attention_delta", a->queries, ATTENTION_ROWS, a->heads, err))
         return -1;
     if (way == CPU)
         return attention_cpu_backward(g, storage, samples, a, err);
-    return launch(&w, dq[way], a->queries, rows_of[way], a->heads, err) ||
-                   launch(&w, dkv[way], a->keys, rows_of[way], a->kv_heads, err)
+    return launch(&w, ways[way].dq, a->queries, ways[way].rows, a->heads, err) ||
+                   launch(&w, ways[way].dkv, a->keys, ways[way].rows, a->kv_heads, err)
                ? -1
                : 0;
 }

@@ -54,6 +54,7 @@ struct gpu {
     struct gpu_kernel **kernels; /* [row * GPU_STORAGES + storage]; NULL until asked for */
     struct cairn_error lost;     /* code set: the device is gone, and why */
     bool wait_failed;            /* once or more */
+    bool chip_kernels_fail;      /* those for this chip alone: the compiler is too old */
     struct k_fault *fault;       /* on the device; NULL: not debugging */
     struct k_fault last_fault;   /* what the last launch reported */
     const char *last;            /* last queued operation; NULL: none */

@@ -332,15 +332,15 @@ static void run_case(struct gpu *g, const struct check_case *row, enum gpu_stora
 }
 
 /* A case that is not named after a kernel is there for all formats. */
-static bool exists(struct gpu *g, const struct check_case *row, int storage)
+static bool exists(struct gpu *g, const struct check_case *row, enum gpu_storage storage)
 {
     const struct kernel_row *kernel = kernel_find(row->kernel);
-    return !kernel || !kernel->mma || (storage != GPU_F32 && gpu_has_mma(g));
+    return !kernel || kernel_is_for(kernel, g, storage);
 }
 
 bool check_run(struct gpu *g, const struct check_case *row, enum gpu_storage s, struct check_result *out)
 {
-    if ((row->f32_only && s != GPU_F32) || !exists(g, row, (int)s))
+    if ((row->f32_only && s != GPU_F32) || !exists(g, row, s))
         return false;
     run_case(g, row, s, out);
     return true;

@@ -22,6 +22,13 @@ static const struct attention_case {
     { 1, 2, 2, 70, 257, 24, false, 0 },
     { 1, 1, 1, 9, 257, 4, false, 0 },
 };
+/* For kernels with large tiles, which take heads of 64 or 128 numbers only; in the third many queries see no key. */
+static const struct attention_case whole_heads[] = {
+    { 2, 4, 2, 300, 257, 64, false, 0 },   { 1, 2, 2, 290, 290, 64, true, 0 },
+    { 1, 4, 2, 290, 150, 64, true, -140 }, { 2, 4, 2, 300, 257, 128, false, 0 },
+    { 1, 2, 1, 290, 400, 128, true, 110 }, { 1, 2, 2, 290, 150, 128, true, -140 },
+    { 1, 2, 1, 1, 600, 128, false, 0 },    { 1, 2, 1, 600, 1, 64, false, 0 },
+};
 
 struct operands {
     const struct attention_case *s;
@@ -234,10 +241,10 @@ static double slack(struct check *c, double narrow)
     return check_storage(c) == GPU_F32 ? 32 : narrow;
 }
 
-/* Operands for shape i, with the results they should give. */
-static struct operands prepare(struct check *c, size_t i, bool gradients)
+/* Operands with the results they should give. */
+static struct operands prepare(struct check *c, const struct attention_case *shape, bool gradients)
 {
-    struct operands o = make_operands(c, &shapes[i]);
+    struct operands o = make_operands(c, shape);
     reference(c, &o, gradients);
     return o;
 }
@@ -246,7 +253,7 @@ static void forward_by(struct check *c, const char *kernel, size_t tile, size_t 
 {
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
         if (shapes[i].size <= size) {
-            struct operands o = prepare(c, i, false);
+            struct operands o = prepare(c, &shapes[i], false);
             run_forward(c, kernel, tile, &o);
             check_compare(c, &o.o, o.want_o, slack(c, narrow));
             compare_lse(c, &o);
@@ -254,9 +261,9 @@ static void forward_by(struct check *c, const char *kernel, size_t tile, size_t 
 }
 
 /* One query is not a number: its results are none either, and only those. */
-static struct operands prepare_nan(struct check *c)
+static struct operands prepare_nan(struct check *c, const struct attention_case *shape)
 {
-    struct operands o = prepare(c, 2, false);
+    struct operands o = prepare(c, shape, false);
     size_t query = 5, head = 1;
     size_t at = place(o.s->queries, o.s->heads, o.s->size, 0, query, head);
     check_poison(c, &o.q, at + 3);
@@ -265,9 +272,10 @@ static struct operands prepare_nan(struct check *c)
     return o;
 }
 
-static void forward_of_nan(struct check *c, const char *kernel, size_t tile)
+static void forward_of_nan(struct check *c, const char *kernel, size_t tile,
+                           const struct attention_case *shape)
 {
-    struct operands o = prepare_nan(c);
+    struct operands o = prepare_nan(c, shape);
     run_forward(c, kernel, tile, &o);
     check_compare(c, &o.o, o.want_o, slack(c, 4));
 }
@@ -275,26 +283,48 @@ static void forward_of_nan(struct check *c, const char *kernel, size_t tile)
 static void forward(struct check *c)
 {
     forward_by(c, "attention", ATTENTION_ROWS, ATTENTION_SIZE, 2);
-    forward_of_nan(c, "attention", ATTENTION_ROWS);
+    forward_of_nan(c, "attention", ATTENTION_ROWS, &shapes[2]);
 }
 
 /* Weights are rounded to 16 bits before they multiply. */
 static void forward_64(struct check *c)
 {
     forward_by(c, "attention_mma_64", ATTENTION_MMA_ROWS, 64, 4);
-    forward_of_nan(c, "attention_mma_64", ATTENTION_MMA_ROWS);
+    forward_of_nan(c, "attention_mma_64", ATTENTION_MMA_ROWS, &shapes[2]);
 }
 
 static void forward_128(struct check *c)
 {
     forward_by(c, "attention_mma_128", ATTENTION_MMA_ROWS, 128, 4);
-    forward_of_nan(c, "attention_mma_128", ATTENTION_MMA_ROWS);
+    forward_of_nan(c, "attention_mma_128", ATTENTION_MMA_ROWS, &shapes[2]);
+}
+
+static void forward_of_whole_heads(struct check *c, const char *kernel, size_t size)
+{
+    for (size_t i = 0; i < ARRAY_LEN(whole_heads); i++)
+        if (whole_heads[i].size == size) {
+            struct operands o = prepare(c, &whole_heads[i], false);
+            run_forward(c, kernel, size, &o);
+            check_compare(c, &o.o, o.want_o, slack(c, 4));
+            compare_lse(c, &o);
+        }
+    forward_of_nan(c, kernel, size, size == 64 ? &whole_heads[0] : &whole_heads[3]);
+}
+
+static void forward_wgmma_64(struct check *c)
+{
+    forward_of_whole_heads(c, "attention_wgmma_64", 64);
+}
+
+static void forward_wgmma_128(struct check *c)
+{
+    forward_of_whole_heads(c, "attention_wgmma_128", 128);
 }
 
 /* Forward and delta, which the backward kernels begin with. */
-static struct operands prepare_backward(struct check *c, size_t i)
+static struct operands prepare_backward(struct check *c, const struct attention_case *shape)
 {
-    struct operands o = prepare(c, i, true);
+    struct operands o = prepare(c, shape, true);
     run_forward(c, "attention", ATTENTION_ROWS, &o);
     run_backward(c, "attention_delta", ATTENTION_ROWS, &o, false);
     return o;
@@ -303,7 +333,7 @@ static struct operands prepare_backward(struct check *c, size_t i)
 static void delta(struct check *c)
 {
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-        struct operands o = prepare_backward(c, i);
+        struct operands o = prepare_backward(c, &shapes[i]);
         check_fetch(c, &o.o);
         for (size_t row = 0; row < o.delta.n; row++) {
             size_t query = row % shapes[i].queries, head = row / shapes[i].queries % shapes[i].heads;
@@ -315,16 +345,48 @@ static void delta(struct check *c)
     }
 }
 
+static void backward_of(struct check *c, const char *kernel, size_t tile, const struct attention_case *shape,
+                        bool by_keys)
+{
+    struct operands o = prepare_backward(c, shape);
+    run_backward(c, kernel, tile, &o, by_keys);
+    check_compare(c, by_keys ? &o.dk : &o.dq, by_keys ? o.want_dk : o.want_dq, slack(c, 8));
+    if (by_keys)
+        check_compare(c, &o.dv, o.want_dv, slack(c, 8));
+}
+
 static void backward_by(struct check *c, const char *kernel, size_t tile, size_t size, bool by_keys)
 {
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
-        if (shapes[i].size <= size) {
-            struct operands o = prepare_backward(c, i);
-            run_backward(c, kernel, tile, &o, by_keys);
-            check_compare(c, by_keys ? &o.dk : &o.dq, by_keys ? o.want_dk : o.want_dq, slack(c, 8));
-            if (by_keys)
-                check_compare(c, &o.dv, o.want_dv, slack(c, 8));
-        }
+        if (shapes[i].size <= size)
+            backward_of(c, kernel, tile, &shapes[i], by_keys);
+}
+
+static void backward_of_whole_heads(struct check *c, const char *kernel, size_t size, bool by_keys)
+{
+    for (size_t i = 0; i < ARRAY_LEN(whole_heads); i++)
+        if (whole_heads[i].size == size)
+            backward_of(c, kernel, size, &whole_heads[i], by_keys);
+}
+
+static void dq_wgmma_64(struct check *c)
+{
+    backward_of_whole_heads(c, "attention_dq_wgmma_64", 64, false);
+}
+
+static void dq_wgmma_128(struct check *c)
+{
+    backward_of_whole_heads(c, "attention_dq_wgmma_128", 128, false);
+}
+
+static void dkv_wgmma_64(struct check *c)
+{
+    backward_of_whole_heads(c, "attention_dkv_wgmma_64", 64, true);
+}
+
+static void dkv_wgmma_128(struct check *c)
+{
+    backward_of_whole_heads(c, "attention_dkv_wgmma_128", 128, true);
 }
 
 static void dq(struct check *c)
@@ -373,7 +435,7 @@ static void run_whole(struct check *c, const struct operands *o)
 static void whole(struct check *c)
 {
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-        struct operands o = prepare(c, i, true);
+        struct operands o = prepare(c, &shapes[i], true);
         run_whole(c, &o);
         check_compare(c, &o.o, o.want_o, slack(c, 4));
         compare_lse(c, &o);
@@ -381,7 +443,7 @@ static void whole(struct check *c)
         check_compare(c, &o.dk, o.want_dk, slack(c, 8));
         check_compare(c, &o.dv, o.want_dv, slack(c, 8));
     }
-    struct operands o = prepare_nan(c);
+    struct operands o = prepare_nan(c, &shapes[2]);
     run_whole(c, &o);
     check_compare(c, &o.o, o.want_o, slack(c, 4));
 }
@@ -390,6 +452,8 @@ const struct check_case checks_attention[] = {
     { "attention", forward, false },
     { "attention_mma_64", forward_64, false },
     { "attention_mma_128", forward_128, false },
+    { "attention_wgmma_64", forward_wgmma_64, false },
+    { "attention_wgmma_128", forward_wgmma_128, false },
     { "attention_delta", delta, false },
     { "attention_dq", dq, false },
     { "attention_dq_mma_64", dq_64, false },
@@ -397,6 +461,10 @@ const struct check_case checks_attention[] = {
     { "attention_dkv", dkv, false },
     { "attention_dkv_mma_64", dkv_64, false },
     { "attention_dkv_mma_128", dkv_128, false },
+    { "attention_dq_wgmma_64", dq_wgmma_64, false },
+    { "attention_dq_wgmma_128", dq_wgmma_128, false },
+    { "attention_dkv_wgmma_64", dkv_wgmma_64, false },
+    { "attention_dkv_wgmma_128", dkv_wgmma_128, false },
     { "attention_whole", whole, false },
 };
 const size_t n_checks_attention = ARRAY_LEN(checks_attention);

@@ -341,7 +341,7 @@ static int load_module(struct gpu *g, const struct gpu_kernel *k, struct module 
     if (m->handle)
         return 0;
     struct compile_job job = { .api = g->info.api,
-                               .arch = g->info.arch,
+                               .arch = k->row->text->chip ? k->row->text->chip : g->info.arch,
                                .text = k->row->text,
                                .storage = k->storage,
                                .debug = g->fault,
@@ -362,7 +362,10 @@ int device_kernel(struct gpu *g, struct gpu_kernel *k, struct cairn_error *err)
     if (load_module(g, k, &m, err))
         return -1;
     snprintf(name, sizeof(name), "%s_%s", k->row->name, gpu_storage_name(k->storage));
-    return check(g, CALL(g, name, module_function, &k->handle, m->handle, name), name, err);
+    if (check(g, CALL(g, name, module_function, &k->handle, m->handle, name), name, err))
+        return -1;
+    const char *what = "ask for shared memory";
+    return k->row->shared ? check(g, CALL(g, what, allow_shared, k->handle, k->row->shared), what, err) : 0;
 }
 
 int device_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, struct gpu_grid grid,
@@ -372,7 +375,7 @@ int device_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *
     void *arguments[] = { (void *)args };
     char *what = last_words(g);
     snprintf(what, LAST_BYTES, "launch %s_%s", k->row->name, gpu_storage_name(k->storage));
-    int code = CALL(g, what, launch, k->handle, grid.x, grid.y, grid.z, k->row->group, 1, 1, 0,
+    int code = CALL(g, what, launch, k->handle, grid.x, grid.y, grid.z, k->row->group, 1, 1, k->row->shared,
                     device_queue(g, s), arguments, NULL);
     return check(g, code, what, err);
 }

@@ -61,6 +61,8 @@ struct device_api {
     int (*bind)(struct gpu *g, struct cairn_error *err); /* makes the device current in this thread */
     void (*unbind)(struct gpu *g);                       /* ends what the first bind began */
     const char *(*error_name)(int code);                 /* "hipErrorInvalidValue" */
+    /* Lets a kernel be launched with more shared memory than usual; only for chips that have kernels of their own. */
+    int (*allow_shared)(void *function, unsigned bytes);
     int (*describe)(struct gpu_info *info, struct cairn_error *err); /* arch and versions */
     const struct device_codes *codes;
     const char *prefix; /* "hip" */

@@ -24,6 +24,21 @@ const struct kernel_row *kernel_find(const char *name)
     return NULL;
 }
 
+/* Chips with an instruction set of their own end with a letter: "sm_90a" runs on sm_90, on nothing newer. */
+static bool is_chip(const struct gpu *g, const char *chip)
+{
+    size_t n = strlen(g->info.arch);
+    return n && !strncmp(chip, g->info.arch, n) && (!chip[n] || !strcmp(chip + n, "a"));
+}
+
+/* Kernels for one chip do not look for faults: while debugging, the ones for all chips do their work. */
+bool kernel_is_for(const struct kernel_row *row, const struct gpu *g, enum gpu_storage storage)
+{
+    if (row->mma && (storage == GPU_F32 || !gpu_has_mma(g)))
+        return false;
+    return !row->text->chip || (!g->fault && !g->chip_kernels_fail && is_chip(g, row->text->chip));
+}
+
 void gpu_list(struct arena *a, struct gpu_info **out, size_t *n, char ***reasons, size_t *n_reasons)
 {
     *out = NULL, *n = 0, *reasons = NULL, *n_reasons = 0;
@@ -347,10 +362,10 @@ int gpu_kernel(struct gpu *g, const char *name, enum gpu_storage storage, const 
     const struct kernel_row *row = kernel_find(name);
     if (!row)
         return cairn_fail(err, CAIRN_EUSAGE, "no kernel named %s", name);
-    if (row->mma && (storage == GPU_F32 || !gpu_has_mma(g)))
-        return cairn_fail(err, CAIRN_EUSAGE,
-                          "%s is for 16-bit tensors on chips with matrix cores, not for %s", name,
-                          g->info.arch);
+    if (!kernel_is_for(row, g, storage))
+        return cairn_fail(err, CAIRN_EUSAGE, "%s is for 16-bit tensors on %s, not for %s on %s", name,
+                          row->text->chip ? row->text->chip : "chips with matrix cores",
+                          gpu_storage_name(storage), g->info.arch);
     struct gpu_kernel **slot = &g->kernels[(size_t)(row - kernel_rows) * GPU_STORAGES + storage];
     if (!*slot) {
         if (is_lost(g, err))

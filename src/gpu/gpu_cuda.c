@@ -15,7 +15,7 @@ static const struct device_codes codes = {
     .wave = 10,
     .unified = 18,
 };
-enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76 };
+enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76, FUNCTION_SHARED = 8 };
 
 static struct {
     struct device_api api;
@@ -23,6 +23,7 @@ static struct {
     int (*context_release)(int);
     int (*context_set)(void *);
     int (*error_name)(int, const char **);
+    int (*function_set)(void *, int, int);
     bool tried;
     struct cairn_error failed;
 } cuda;
@@ -37,6 +38,7 @@ static const struct dl_symbol symbols[] = {
     { "cuDevicePrimaryCtxRelease_v2", offsetof(__typeof__(cuda), context_release), false },
     { "cuCtxSetCurrent", offsetof(__typeof__(cuda), context_set), false },
     { "cuGetErrorName", offsetof(__typeof__(cuda), error_name), false },
+    { "cuFuncSetAttribute", offsetof(__typeof__(cuda), function_set), false },
 };
 
 static const char *error_name(int code)
@@ -74,6 +76,11 @@ static int describe(struct gpu_info *info, struct cairn_error *err)
     return 0;
 }
 
+static int allow_shared(void *function, unsigned bytes)
+{
+    return cuda.function_set(function, FUNCTION_SHARED, (int)bytes);
+}
+
 static int load(struct cairn_error *err)
 {
     static const char *const names[] = { "libcuda.so.1", NULL };
@@ -86,6 +93,7 @@ static int load(struct cairn_error *err)
     cuda.api.unbind = unbind;
     cuda.api.describe = describe;
     cuda.api.error_name = error_name;
+    cuda.api.allow_shared = allow_shared;
     return dl_resolve(library, cuda.api.library, symbols, ARRAY_LEN(symbols), &cuda, err);
 }
 

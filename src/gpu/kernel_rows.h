@@ -17,15 +17,18 @@ typedef void kernel_fn(const void *args, struct k_place place);
 struct kernel_text {
     const char *file;        /* "norm" */
     const char *args, *body; /* between them stands the prelude */
+    const char *chip;        /* "sm_90a": for that chip alone, and not for the CPU; NULL: for all */
 };
 
 struct kernel_row {
     const char *name; /* "layer_norm" */
     const struct kernel_text *text;
     size_t args_size;
-    unsigned group; /* work-items */
-    bool mma;       /* for devices with matrix cores only, and 16-bit tensors */
-    kernel_fn *host[GPU_STORAGES][KERNEL_VARIANTS]; /* all NULL: there is none for this format, anywhere */
+    unsigned group;  /* work-items */
+    unsigned shared; /* bytes of shared memory beyond what the kernel declares */
+    bool mma;        /* for devices with matrix cores only, and 16-bit tensors */
+    /* All NULL: there is none for this format, anywhere, or the kernel is for one chip. */
+    kernel_fn *host[GPU_STORAGES][KERNEL_VARIANTS];
 };
 
 extern const char kernel_types[], kernel_prelude[];
@@ -35,5 +38,7 @@ extern const struct kernel_row kernel_rows[];
 extern const size_t n_kernel_rows;
 
 const struct kernel_row *kernel_find(const char *name); /* NULL: there is none */
+/* Whether a device has it for a format. */
+bool kernel_is_for(const struct kernel_row *row, const struct gpu *g, enum gpu_storage storage);
 
 #endif

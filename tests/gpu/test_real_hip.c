@@ -38,7 +38,7 @@ static int compile_piece(void *context, size_t piece, struct cairn_error *err)
 {
     (void)context;
     struct compile_job job = job_of(piece);
-    if (!is_long && !is_in_short(&job))
+    if (job.text->chip || (!is_long && !is_in_short(&job)))
         return 0;
     void *code;
     size_t size;

@@ -20,7 +20,7 @@ static void look_at_launched(const struct gpu *g)
 {
     for (size_t i = 0; i < n_kernel_rows; i++) {
         const struct kernel_row *row = &kernel_rows[i];
-        bool launched = row->mma && variant != KERNEL_PLAIN;
+        bool launched = row->text->chip || (row->mma && variant != KERNEL_PLAIN);
         for (int s = 0; s < GPU_STORAGES; s++) {
             const struct gpu_kernel *k = g->kernels[i * GPU_STORAGES + (size_t)s];
             launched |= k != NULL;

@@ -10,7 +10,9 @@
  * Groups: (tiles of rows, heads, samples), the rows being queries; keys and kv_heads for attention_dkv.
  *
  * By matrix cores (attention_mma.k): the same for 16-bit tensors and a scale above 0, with weights and slopes of the
- * scores rounded to 16 bits; NAME_64 for heads of up to 64 numbers, NAME_128 for the others. */
+ * scores rounded to 16 bits; NAME_64 for heads of up to 64 numbers, NAME_128 for the others.  The same for Hopper's
+ * matrix cores (attention_mma.sm_90a.k), for heads of exactly 64 or 128 numbers, with tiles of as many rows; rows begin
+ * at multiples of 16 bytes. */
 #ifndef CAIRN_GPU_KERNELS_ATTENTION_H
 #define CAIRN_GPU_KERNELS_ATTENTION_H
 

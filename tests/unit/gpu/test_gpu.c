@@ -103,6 +103,39 @@ static void a_kernel_wants_its_own_arguments(void)
     gpu_close(g);
 }
 
+/* Its name is known everywhere, but only its chip has it. */
+static void a_kernel_of_one_chip_is_for_no_other(void)
+{
+    struct gpu *g;
+    struct cairn_error err = { 0 };
+    const struct gpu_kernel *k;
+    const struct kernel_row *row = kernel_find("attention_wgmma_128");
+    REQUIRE(row && row->text->chip && row->shared > 0);
+    REQUIRE(!gpu_open("cpu", &g, &err));
+    CHECK(!kernel_is_for(row, g, GPU_BF16));
+    CHECK(kernel_is_for(kernel_find("attention_mma_128"), g, GPU_BF16));
+    CHECK(!kernel_is_for(kernel_find("attention_mma_128"), g, GPU_F32));
+    CHECK_INT(gpu_kernel(g, row->name, GPU_BF16, &k, &err), -1);
+    CHECK_INT(err.code, CAIRN_EUSAGE);
+    CHECK_HAS(err.msg, row->text->chip);
+    static const struct {
+        const char *arch;
+        bool has;
+    } rows[] = {
+        { "sm_90", true }, { "sm_9", false }, { "sm_100", false }, { "sm_80", false }, { "gfx1100", false }
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct gpu other = { .info.api = GPU_API_CUDA };
+        snprintf(other.info.arch, sizeof(other.info.arch), "%s", rows[i].arch);
+        CHECK_INT(kernel_is_for(row, &other, GPU_F16), rows[i].has);
+        CHECK(!kernel_is_for(row, &other, GPU_F32));
+        struct k_fault fault;
+        other.fault = &fault;
+        CHECK(!kernel_is_for(row, &other, GPU_F16));
+    }
+    gpu_close(g);
+}
+
 /* Not there in a build with plain kernels only. */
 extern kernel_fn layer_norm_f32_debug, layer_norm_f32_plain;
 extern kernel_fn layer_norm_f32_avx2 __attribute__((weak)), layer_norm_f32_avx512 __attribute__((weak));
@@ -124,6 +157,7 @@ int main(void)
     RUN(memory_and_copies);
     RUN(taken_memory_is_counted);
     RUN(a_kernel_wants_its_own_arguments);
+    RUN(a_kernel_of_one_chip_is_for_no_other);
     RUN(each_version_of_a_kernel_is_in_its_place);
     return check_done();
 }
