@@ -50,6 +50,14 @@ int task_use_base(struct task *t, size_t base, double *seconds, struct cairn_err
     return 0;
 }
 
+const char *task_count_text(struct arena *a, uint64_t n)
+{
+    if (n < 1000000)
+        return arena_printf(a, "%.1f k", (double)n / 1e3);
+    return n < 1000000000 ? arena_printf(a, "%.1f M", (double)n / 1e6)
+                          : arena_printf(a, "%.1f B", (double)n / 1e9);
+}
+
 void task_say_skipped(void *env, const char *path, const char *why)
 {
     message_say(&((const struct task_env *)env)->sink, "%s is incomplete (%s); trying an older checkpoint",

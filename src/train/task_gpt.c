@@ -440,13 +440,6 @@ static const char *label(const struct task *task, struct arena *a)
     return arena_printf(a, "gpt %zux%zu", s->layers, s->width);
 }
 
-/* 12.9 k, 124.4 M. */
-static const char *count_text(const struct task *t, uint64_t n)
-{
-    return n < 1000000 ? arena_printf(t->env.arena, "%.1f k", (double)n / 1e3)
-                       : arena_printf(t->env.arena, "%.1f M", (double)n / 1e6);
-}
-
 static void summary(const struct task *task)
 {
     const struct gpt_task *t = gpt_task_of(task);
@@ -457,14 +450,15 @@ static void summary(const struct task *task)
     message_say(
         &task->env.sink,
         "model     %s parameters: %zu layer%s of %zu heads, hidden size %zu, context %zu, vocabulary %zu",
-        count_text(task, params_count(&t->gpt->params)), s->layers, s->layers == 1 ? "" : "s", s->heads,
-        s->width, s->context, s->vocab);
+        task_count_text(task->env.arena, params_count(&t->gpt->params)), s->layers, s->layers == 1 ? "" : "s",
+        s->heads, s->width, s->context, s->vocab);
     if (l->rank)
         message_say(&task->env.sink, "lora      rank %zu, %s parameters in %zu matrices", l->rank,
-                    count_text(task, params_count(&l->params)), l->params.n / 2);
+                    task_count_text(task->env.arena, params_count(&l->params)), l->params.n / 2);
     message_say(&task->env.sink,
                 "data      %s training tokens, %s validation tokens; %zu tokens per sequence",
-                count_text(task, d.tokens), count_text(task, d.val_tokens), task->extent);
+                task_count_text(task->env.arena, d.tokens), task_count_text(task->env.arena, d.val_tokens),
+                task->extent);
 }
 
 const struct task_ops task_gpt = {

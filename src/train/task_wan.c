@@ -10,59 +10,65 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct wan_task *wan_task_of(const struct task *t)
+static struct wan_job *wan_job_of(const struct task *t)
 {
-    return (struct wan_task *)t;
+    return (struct wan_job *)t;
 }
 
-static const struct job_config *config_of(const struct wan_task *t)
+static const struct job_config *config_of(const struct wan_job *t)
 {
     return t->task.env.config;
 }
 
 /* ---- the model's files ---- */
 
-static int read_info(const struct job_config *c, struct wan_file_info *out, struct cairn_error *err)
+static int find_files(const struct job_config *c, struct wan_files *out, struct cairn_error *err)
 {
     const struct wan_keys *k = wan_keys(c);
-    const char *path = c->model.path[0] ? c->model.path : k->model.high_noise_path;
-    return wan_file_read_info(path, (size_t)k->model.heads, out, err);
+    struct wan_request r = {
+        .path = c->model.path,
+        .high_noise_path = k->model.high_noise_path,
+        .task = k->model.task,
+        .expert = wan_experts_words[k->model.expert],
+        .heads = (size_t)k->model.heads,
+    };
+    return wan_find(&r, out, err);
 }
 
 /* A file in fp8 stays in fp8, unless the configuration says otherwise: nothing would be won by more bits. */
 static int resolve(struct job_config *c, const struct task_env *e, struct cairn_error *err)
 {
-    struct wan_file_info info;
+    struct wan_files files = { 0 };
     (void)e;
-    if (read_info(c, &info, err))
-        return -1;
-    if (!config_is_set(c, "model.quantize") && info.dtype == DTYPE_F8_E4M3)
+    int r = find_files(c, &files, err);
+    if (!r && !config_is_set(c, "model.quantize") && files.bases[0].info.dtype == DTYPE_F8_E4M3)
         c->model.quantize = CONFIG_QUANTIZE_FP8;
-    return config_fill(c, err);
+    wan_files_release(&files);
+    return r ? -1 : config_fill(c, err);
 }
 
 /* ---- times ---- */
 
-static double shift_of(const struct wan_task *t)
+/* Those that people train with: the models' own for sampling, but for Wan 2.1, where less is usual. */
+static double shift_of(const struct wan_job *t)
 {
-    bool is_5b = t->shape.out > 16, is_i2v = t->shape.in > t->shape.out;
-    bool a14b = t->both || t->side != FLOW_ANY;
-    if (t->keys.train.shift > 0)
-        return t->keys.train.shift;
-    if (is_5b || (a14b && is_i2v))
-        return 5;
-    return a14b ? 12 : 3;
+    static const double shifts[WAN_TASKS] = {
+        [WAN_T2V_1_3B] = 3,  [WAN_T2V_14B] = 3,  [WAN_I2V_14B] = 3,
+        [WAN_T2V_A14B] = 12, [WAN_I2V_A14B] = 5, [WAN_TI2V_5B] = 5,
+    };
+    return t->keys.train.shift > 0 ? t->keys.train.shift : shifts[t->kind];
 }
 
-static double boundary_of(const struct wan_task *t)
+/* ai-toolkit uses 0.875 for I2V too. */
+static double boundary_of(const struct wan_job *t)
 {
-    bool is_i2v = t->shape.in > t->shape.out;
+    double own = (double)wan_task_info(t->kind)->boundary;
     if (t->keys.model.boundary > 0)
         return t->keys.model.boundary;
-    return is_i2v && t->recipe == FLOW_MUSUBI ? 0.9 : 0.875;
+    return own > 0 && t->recipe == FLOW_MUSUBI ? own : 0.875;
 }
 
-static int set_flow(struct wan_task *t, struct cairn_error *err)
+static int set_flow(struct wan_job *t, struct cairn_error *err)
 {
     const struct job_config *c = config_of(t);
     const struct wan_keys *k = &t->keys;
@@ -107,14 +113,14 @@ static void leave_out(struct left_out *l, const char *name, const char *why)
         str_addf(&l->names, "\n  %s: %s", name, why);
 }
 
-static void say_left_out(const struct wan_task *t, struct left_out *l, const char *what)
+static void say_left_out(const struct wan_job *t, struct left_out *l, const char *what)
 {
     if (l->n)
         message_say(&t->task.env.sink, "%zu item%s %s%s", l->n, l->n == 1 ? "" : "s", what, l->names.s);
     str_release(&l->names);
 }
 
-static void say_skipped(const struct wan_task *t, const struct video_cache_skipped *s, const char *what)
+static void say_skipped(const struct wan_job *t, const struct video_cache_skipped *s, const char *what)
 {
     CLEANUP(str_release) struct str names = { 0 };
     for (size_t i = 0; i < s->n && i < VIDEO_CACHE_LISTED; i++)
@@ -125,7 +131,7 @@ static void say_skipped(const struct wan_task *t, const struct video_cache_skipp
 }
 
 /* Whether the item can be trained on; else the reason. */
-static bool is_usable(const struct wan_task *t, const struct video_item *item, struct cairn_error *why)
+static bool is_usable(const struct wan_job *t, const struct video_item *item, struct cairn_error *why)
 {
     if (item->height % 2 || item->width % 2)
         return cairn_fail(why, CAIRN_EFORMAT, "the latent is %zu x %zu, which is not even", item->width,
@@ -138,7 +144,7 @@ static bool is_usable(const struct wan_task *t, const struct video_item *item, s
     return true;
 }
 
-static struct video_needs needs_of(const struct wan_task *t)
+static struct video_needs needs_of(const struct wan_job *t)
 {
     const struct wan_shape *s = &t->shape;
     return (struct video_needs){
@@ -151,7 +157,7 @@ static struct video_needs needs_of(const struct wan_task *t)
     };
 }
 
-static void count_size(struct wan_task *t, const struct video_item *item)
+static void count_size(struct wan_job *t, const struct video_item *item)
 {
     size_t cells = item->frames * item->height * item->width;
     t->cells = at_least(t->cells, cells);
@@ -159,7 +165,7 @@ static void count_size(struct wan_task *t, const struct video_item *item)
 }
 
 /* Leaves out items that are damaged: each is read once. */
-static int keep_usable(struct wan_task *t, size_t *items, size_t *n, struct left_out *damaged,
+static int keep_usable(struct wan_job *t, size_t *items, size_t *n, struct left_out *damaged,
                        struct cairn_error *err)
 {
     struct video_needs needs = needs_of(t);
@@ -180,7 +186,7 @@ static int keep_usable(struct wan_task *t, size_t *items, size_t *n, struct left
     return 0;
 }
 
-static int choose_items(struct wan_task *t, struct validation_split *split, struct cairn_error *err)
+static int choose_items(struct wan_job *t, struct validation_split *split, struct cairn_error *err)
 {
     struct left_out damaged = { 0 };
     validation_split_make(t->cache, t->keys.data.val_split, 0, t->task.env.arena, split);
@@ -197,7 +203,7 @@ static int choose_items(struct wan_task *t, struct validation_split *split, stru
     return cairn_hint(err, "cache the latents and captions again");
 }
 
-static int open_data(struct wan_task *t, struct cairn_error *err)
+static int open_data(struct wan_job *t, struct cairn_error *err)
 {
     const struct job_config *c = config_of(t);
     const struct wan_keys *k = &t->keys;
@@ -228,63 +234,56 @@ static int open_data(struct wan_task *t, struct cairn_error *err)
 
 static void close_task(struct task *task)
 {
-    struct wan_task *t = wan_task_of(task);
+    struct wan_job *t = wan_job_of(task);
     if (!t)
         return;
     if (t->wan)
         model_close(&t->wan->model);
     batches_close(t->batches);
     video_cache_close(t->cache);
-    wan_task_free_batch(&t->host);
+    wan_job_free_batch(&t->host);
+    wan_files_release(&t->files);
     free(t);
 }
 
-static int set_experts(struct wan_task *t, struct cairn_error *err)
+static void set_experts(struct wan_job *t)
 {
-    const struct job_config *c = config_of(t);
-    const struct wan_keys *k = &t->keys;
-    bool low = c->model.path[0], high = k->model.high_noise_path[0];
-    t->both = low && high && (k->model.expert == WAN_EXPERT_AUTO || k->model.expert == WAN_EXPERT_BOTH);
-    if (k->model.expert == WAN_EXPERT_BOTH && !t->both)
-        return cairn_fail(err, CAIRN_EUSAGE, "model.expert is both, but model.%s is missing",
-                          low ? "high_noise_path" : "path");
-    if (!t->both && (k->model.expert == WAN_EXPERT_HIGH || (high && !low)))
-        t->side = FLOW_HIGH;
-    else if (!t->both && (k->model.expert == WAN_EXPERT_LOW || high))
-        t->side = FLOW_LOW;
-    return 0;
+    enum wan_expert only = t->files.bases[0].kind.expert;
+    t->both = t->files.n > 1;
+    t->kind = t->files.bases[0].kind.task;
+    t->side = t->both || only == WAN_EXPERT_NONE ? FLOW_ANY : only == WAN_EXPERT_HIGH ? FLOW_HIGH : FLOW_LOW;
 }
 
-static int new_task(const struct task_env *e, struct wan_task **out, struct cairn_error *err)
+static int new_task(const struct task_env *e, struct wan_job **out, struct cairn_error *err)
 {
     const struct job_config *c = e->config;
-    struct wan_file_info info;
-    if (read_info(c, &info, err))
-        return -1;
-    struct wan_task *t = calloc(1, sizeof(*t));
+    struct wan_job *t = calloc(1, sizeof(*t));
     if (!t)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
     t->keys = *wan_keys(c);
     t->recipe = t->keys.train.recipe;
-    t->shape = info.shape;
     t->task = (struct task){
         .ops = &task_wan,
         .env = *e,
         .step_units = (double)(c->train.batch * c->train.accumulate),
         .speed = TASK_S_PER_IT,
-        .hidden_size = info.shape.width,
     };
     *out = t;
+    if (find_files(c, &t->files, err))
+        return -1;
+    t->shape = t->files.bases[0].info.shape;
+    t->task.hidden_size = t->shape.width;
+    set_experts(t);
+    for (size_t i = 0; i < t->files.n_warnings; i++)
+        message_say(&e->sink, "warning: %s", t->files.warnings[i]);
     return 0;
 }
 
 static int open_task(const struct task_env *e, struct task **out, struct cairn_error *err)
 {
-    struct wan_task *t;
-    if (new_task(e, &t, err))
-        return -1;
-    if (set_experts(t, err) || set_flow(t, err) || open_data(t, err)) {
-        close_task(&t->task);
+    struct wan_job *t = NULL;
+    if (new_task(e, &t, err) || set_flow(t, err) || open_data(t, err)) {
+        close_task((struct task *)t);
         return -1;
     }
     *out = &t->task;
@@ -313,7 +312,7 @@ static const enum dtype save_dtypes[] = {
 };
 
 /* What other programs show of a LoRA.  Nothing here depends on time, host or path. */
-static void set_metadata(struct wan_task *t)
+static void set_metadata(struct wan_job *t)
 {
     const struct job_config *c = config_of(t);
     struct arena *a = t->task.env.arena;
@@ -335,7 +334,7 @@ static void set_metadata(struct wan_task *t)
 
 static int new_model(struct task *task, struct cairn_error *err)
 {
-    struct wan_task *t = wan_task_of(task);
+    struct wan_job *t = wan_job_of(task);
     const struct job_config *c = config_of(t);
     struct lora_options lora = {
         .rank = (size_t)c->lora.rank,
@@ -360,41 +359,41 @@ static int new_model(struct task *task, struct cairn_error *err)
     return 0;
 }
 
-static int load_base(struct wan_task *t, size_t base, const char *path, struct cairn_error *err)
+static int load_base(struct wan_job *t, size_t base, struct cairn_error *err)
 {
+    const struct wan_base_file *f = &t->files.bases[base];
     struct param_report report = { 0 };
     CLEANUP(str_release) struct str said = { 0 };
-    int r = wan_file_load(t->wan, base, path, &report, err);
-    param_report_say(&report, &said);
+    int r = wan_file_load(t->wan, base, f->path, &report, err);
+    wan_kind_say(&f->kind, &f->info, &said);
     if (!r)
-        message_say(&t->task.env.sink, "%s: %s", path, said.s);
+        message_say(&t->task.env.sink, "%s: %s", f->path, said.s);
     param_report_release(&report);
     return r;
 }
 
 static int fill_model(struct task *task, struct cairn_error *err)
 {
-    struct wan_task *t = wan_task_of(task);
-    const struct job_config *c = config_of(t);
-    const char *high = t->keys.model.high_noise_path;
-    bool only_high = !t->both && t->side == FLOW_HIGH && high[0];
-    if (wan_init_lora(t->wan, (uint64_t)c->train.seed, err) ||
-        load_base(t, 0, only_high ? high : c->model.path, err))
+    struct wan_job *t = wan_job_of(task);
+    if (wan_init_lora(t->wan, (uint64_t)config_of(t)->train.seed, err))
         return -1;
-    return t->both ? load_base(t, 1, high, err) : 0;
+    for (size_t i = 0; i < t->files.n; i++)
+        if (load_base(t, i, err))
+            return -1;
+    return 0;
 }
 
 static size_t set_of_step(const struct task *task, uint64_t step)
 {
-    const struct wan_task *t = wan_task_of(task);
-    return wan_lora_of(t->wan, wan_task_expert(t, step));
+    const struct wan_job *t = wan_job_of(task);
+    return wan_lora_of(t->wan, wan_job_expert(t, step));
 }
 
 /* ---- validation; there are no samples ---- */
 
 static uint64_t val_samples(const struct task *task)
 {
-    return (uint64_t)wan_task_of(task)->n_val * WAN_QUARTERS * (uint64_t)task->env.config->train.batch;
+    return (uint64_t)wan_job_of(task)->n_val * WAN_QUARTERS * (uint64_t)task->env.config->train.batch;
 }
 
 static struct work_bytes sample_bytes(const struct task *task)
@@ -425,13 +424,13 @@ static bool sample_is_open(const struct task *task)
 
 static const char *label(const struct task *task, struct arena *a)
 {
-    const struct wan_shape *s = &wan_task_of(task)->shape;
+    const struct wan_shape *s = &wan_job_of(task)->shape;
     return arena_printf(a, "wan %zux%zu", s->layers, s->width);
 }
 
 static void summary(const struct task *task)
 {
-    const struct wan_task *t = wan_task_of(task);
+    const struct wan_job *t = wan_job_of(task);
     const struct wan_shape *s = &t->shape;
     const struct video_cache_info *d = video_cache_info(t->cache);
     const struct lora *l = &t->wan->loras[0];
@@ -439,11 +438,12 @@ static void summary(const struct task *task)
                           : t->side == FLOW_HIGH ? ", high-noise expert"
                           : t->side == FLOW_LOW  ? ", low-noise expert"
                                                  : "";
-    message_say(&task->env.sink, "model     Wan, %zu blocks, hidden size %zu, %.2f B parameters%s", s->layers,
-                s->width, (double)params_count(&t->wan->params[0]) / 1e9, experts);
-    message_say(&task->env.sink, "lora      rank %zu, alpha %g, %.1f M parameters in %zu matrices%s", l->rank,
-                config_of(t)->lora.alpha, (double)params_count(&l->params) / 1e6, l->params.n / 2,
-                task->model->n_loras > 1 ? ", one LoRA for each expert" : "");
+    message_say(&task->env.sink, "model     %s, %zu blocks, hidden size %zu, %s parameters%s",
+                wan_task_info(t->kind)->title, s->layers, s->width,
+                task_count_text(task->env.arena, params_count(&t->wan->params[0])), experts);
+    message_say(&task->env.sink, "lora      rank %zu, alpha %g, %s parameters in %zu matrices%s", l->rank,
+                config_of(t)->lora.alpha, task_count_text(task->env.arena, params_count(&l->params)),
+                l->params.n / 2, task->model->n_loras > 1 ? ", one LoRA for each expert" : "");
     message_say(&task->env.sink,
                 "data      %zu clip%s, %zu image%s, %zu held out; %zu size%s, up to %zu tokens", d->clips,
                 d->clips == 1 ? "" : "s", d->images, d->images == 1 ? "" : "s", t->n_val, d->sizes,
@@ -461,9 +461,9 @@ const struct task_ops task_wan = {
     .new_model = new_model,
     .fill_model = fill_model,
     .set_of_step = set_of_step,
-    .put = wan_task_put,
+    .put = wan_job_put,
     .val_samples = val_samples,
-    .put_val = wan_task_put_val,
+    .put_val = wan_job_put_val,
     .sample_bytes = sample_bytes,
     .sample = sample,
     .sample_close = sample_close,

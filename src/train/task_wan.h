@@ -3,12 +3,13 @@
 #ifndef CAIRN_TRAIN_TASK_WAN_H
 #define CAIRN_TRAIN_TASK_WAN_H
 
-#include "nn/wan.h"
+#include "nn/wan_find.h"
 #include "tensor/lora_names.h"
 #include "train/task.h"
 #include "video/flow_time.h"
 
-enum wan_expert_word { WAN_EXPERT_AUTO, WAN_EXPERT_LOW, WAN_EXPERT_HIGH, WAN_EXPERT_BOTH };
+enum wan_experts { WAN_TRAIN_AUTO, WAN_TRAIN_LOW, WAN_TRAIN_HIGH, WAN_TRAIN_BOTH };
+extern const char *const wan_experts_words[];
 enum wan_lora_experts { WAN_LORA_ONE, WAN_LORA_TWO };
 enum wan_save_dtype { WAN_SAVE_BF16, WAN_SAVE_F16, WAN_SAVE_F32 };
 enum wan_save_format { WAN_SAVE_COMFY, WAN_SAVE_MUSUBI, WAN_SAVE_DIFFUSERS };
@@ -18,7 +19,7 @@ struct wan_keys {
     struct {
         const char *high_noise_path;
         const char *task; /* "": by the files */
-        enum wan_expert_word expert;
+        enum wan_experts expert;
         int64_t heads;
         double boundary; /* 0: the task's */
     } model;

@@ -10,7 +10,7 @@
 
 /* ---- memory ---- */
 
-void wan_task_free_batch(struct wan_host_batch *b)
+void wan_job_free_batch(struct wan_host_batch *b)
 {
     float *all[] = { b->x, b->target, b->text, b->clip, b->times, b->weights, b->latents, b->noise };
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
@@ -18,13 +18,13 @@ void wan_task_free_batch(struct wan_host_batch *b)
     *b = (struct wan_host_batch){ 0 };
 }
 
-static int reserve(struct wan_task *t, size_t n, struct cairn_error *err)
+static int reserve(struct wan_job *t, size_t n, struct cairn_error *err)
 {
     const struct wan_shape *s = &t->shape;
     struct wan_host_batch *b = &t->host;
     if (n <= b->samples)
         return 0;
-    wan_task_free_batch(b);
+    wan_job_free_batch(b);
     const struct {
         float **at;
         size_t n;
@@ -65,13 +65,13 @@ static size_t cells_of(const struct video_item *item)
     return item->frames * item->height * item->width;
 }
 
-static size_t clean_frames(const struct wan_task *t, const struct video_item *item)
+static size_t clean_frames(const struct wan_job *t, const struct video_item *item)
 {
     return t->keys.train.clean_first_frame && item->frames > 1 ? 1 : 0;
 }
 
 /* x = (1 - t) latents + t noise, and the target noise - latents.  Clean frames have no noise. */
-static void add_noise(const struct wan_task *t, const struct sample *s, float *x, float *target)
+static void add_noise(const struct wan_job *t, const struct sample *s, float *x, float *target)
 {
     const struct wan_host_batch *b = &t->host;
     size_t frame = s->item->height * s->item->width, frames = s->item->frames;
@@ -84,7 +84,7 @@ static void add_noise(const struct wan_task *t, const struct sample *s, float *x
     }
 }
 
-static int read_text(const struct wan_task *t, const struct video_item *item, float *out,
+static int read_text(const struct wan_job *t, const struct video_item *item, float *out,
                      struct cairn_error *err)
 {
     size_t used = item->text_rows * item->text_dim, all = t->shape.text_rows * t->shape.text_width;
@@ -92,7 +92,7 @@ static int read_text(const struct wan_task *t, const struct video_item *item, fl
     return video_item_read(item, VIDEO_TEXT, out, err);
 }
 
-static int put_sample(struct wan_task *t, const struct sample *s, size_t i, struct cairn_error *err)
+static int put_sample(struct wan_job *t, const struct sample *s, size_t i, struct cairn_error *err)
 {
     const struct wan_shape *shape = &t->shape;
     struct wan_host_batch *b = &t->host;
@@ -111,7 +111,7 @@ static int put_sample(struct wan_task *t, const struct sample *s, size_t i, stru
     return 0;
 }
 
-static struct wan_batch batch_of(const struct wan_task *t, const struct video_item *item, size_t n,
+static struct wan_batch batch_of(const struct wan_job *t, const struct video_item *item, size_t n,
                                  size_t expert)
 {
     const struct wan_host_batch *b = &t->host;
@@ -135,7 +135,7 @@ enum { STEP_DRAW = 0x7fffffff }; /* the draw that belongs to a step, and to none
 
 /* ai-toolkit alternates.  musubi-tuner lets a time decide; here one for all samples of the step, and of the
  * steps until the expert may change. */
-static enum flow_side side_of_step(const struct wan_task *t, uint64_t step)
+static enum flow_side side_of_step(const struct wan_job *t, uint64_t step)
 {
     const struct job_config *c = t->task.env.config;
     uint64_t every = (uint64_t)t->keys.train.switch_every;
@@ -156,15 +156,15 @@ static enum flow_side side_of_step(const struct wan_task *t, uint64_t step)
     return flow_side_of(&o, &time);
 }
 
-size_t wan_task_expert(const struct wan_task *t, uint64_t step)
+size_t wan_job_expert(const struct wan_job *t, uint64_t step)
 {
     return t->both && side_of_step(t, step) == FLOW_HIGH ? 1 : 0;
 }
 
-int wan_task_put(struct task *task, struct work *w, size_t slot, uint64_t step, size_t micro, size_t n,
-                 struct cairn_error *err)
+int wan_job_put(struct task *task, struct work *w, size_t slot, uint64_t step, size_t micro, size_t n,
+                struct cairn_error *err)
 {
-    struct wan_task *t = (struct wan_task *)task;
+    struct wan_job *t = (struct wan_job *)task;
     const struct job_config *c = task->env.config;
     enum flow_side side = side_of_step(t, step);
     const struct video_item *item = NULL;
@@ -194,7 +194,7 @@ int wan_task_put(struct task *task, struct work *w, size_t slot, uint64_t step, 
 
 /* ---- validation ---- */
 
-static struct flow_time val_time(const struct wan_task *t, const struct noise_place *place, size_t quarter)
+static struct flow_time val_time(const struct wan_job *t, const struct noise_place *place, size_t quarter)
 {
     double low = t->side == FLOW_HIGH ? t->flow.boundary : 0, u[2];
     double high = t->side == FLOW_LOW ? t->flow.boundary : 1;
@@ -205,9 +205,9 @@ static struct flow_time val_time(const struct wan_task *t, const struct noise_pl
                                .weight = 1 };
 }
 
-int wan_task_put_val(struct task *task, struct work *w, uint64_t index, size_t n, struct cairn_error *err)
+int wan_job_put_val(struct task *task, struct work *w, uint64_t index, size_t n, struct cairn_error *err)
 {
-    struct wan_task *t = (struct wan_task *)task;
+    struct wan_job *t = (struct wan_job *)task;
     size_t quarter = index % WAN_QUARTERS, which = index / WAN_QUARTERS % t->n_val;
     const struct video_item *item = video_cache_item(t->cache, t->val_items[which]);
     struct sample s = { .item = item, .place = { ~(uint64_t)task->env.config->train.seed, index, 0 } };

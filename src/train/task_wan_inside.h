@@ -18,9 +18,11 @@ struct wan_host_batch {
     float *latents, *noise; /* of one sample */
 };
 
-struct wan_task {
+struct wan_job {
     struct task task; /* first */
     struct wan_keys keys;
+    struct wan_files files;
+    enum wan_task kind; /* of the model */
     struct wan_shape shape;
     struct video_cache *cache; /* NULL: there are no data, and only the size is asked for */
     struct batches *batches;
@@ -38,11 +40,11 @@ struct wan_task {
 /* ---- task_wan_batch.c ---- */
 
 /* The base that a step trains: 0, or with both experts 1 for the one for much noise. */
-size_t wan_task_expert(const struct wan_task *t, uint64_t step);
-int wan_task_put(struct task *task, struct work *w, size_t slot, uint64_t step, size_t micro, size_t n,
-                 struct cairn_error *err);
+size_t wan_job_expert(const struct wan_job *t, uint64_t step);
+int wan_job_put(struct task *task, struct work *w, size_t slot, uint64_t step, size_t micro, size_t n,
+                struct cairn_error *err);
 /* Batch `index` is one item with n noises, all at times of one quarter. */
-int wan_task_put_val(struct task *task, struct work *w, uint64_t index, size_t n, struct cairn_error *err);
-void wan_task_free_batch(struct wan_host_batch *b);
+int wan_job_put_val(struct task *task, struct work *w, uint64_t index, size_t n, struct cairn_error *err);
+void wan_job_free_batch(struct wan_host_batch *b);
 
 #endif

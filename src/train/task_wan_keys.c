@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* clang-format off */
-static const char *const experts[] = { [WAN_EXPERT_AUTO] = "auto", [WAN_EXPERT_LOW] = "low", [WAN_EXPERT_HIGH] = "high",
-    [WAN_EXPERT_BOTH] = "both", NULL };
+const char *const wan_experts_words[] = { [WAN_TRAIN_AUTO] = "auto", [WAN_TRAIN_LOW] = "low", [WAN_TRAIN_HIGH] = "high",
+    [WAN_TRAIN_BOTH] = "both", NULL };
 static const char *const lora_experts[] = { [WAN_LORA_ONE] = "one", [WAN_LORA_TWO] = "two", NULL };
 static const char *const recipes[] = { [FLOW_MUSUBI] = "musubi", [FLOW_AI_TOOLKIT] = "ai-toolkit", NULL };
 static const char *const formats[] = { [WAN_SAVE_COMFY] = "comfy", [WAN_SAVE_MUSUBI] = "musubi",
@@ -19,7 +19,7 @@ static const char *const dtypes[] = { [WAN_SAVE_BF16] = "bf16", [WAN_SAVE_F16] =
 static const struct config_key keys[] = {
     KEY(model.high_noise_path, "", "high-noise expert of Wan 2.2 A14B, where model.path is not a folder with both"),
     KEY(model.task, "", "t2v-1.3B, t2v-14B, i2v-14B, t2v-A14B, i2v-A14B or ti2v-5B; empty: by the model's files"),
-    KEY(model.expert, "auto", "expert of Wan 2.2 A14B to train; auto: both if both are there", .words = experts),
+    KEY(model.expert, "auto", "expert of Wan 2.2 A14B to train; auto: both if both are there", .words = wan_experts_words),
     KEY(model.heads, "0", "attention heads; 0: a head size of 128, which all released models have", FROM(0, 1024)),
     KEY(model.boundary, "0", "time between the experts, 0 to 1; 0: 0.875 for T2V, 0.9 for I2V", SHARE),
 
