@@ -102,8 +102,8 @@ struct model_ops {
     int (*save)(const struct model *m, const struct model_save *s, struct cairn_error *err);
     int (*load)(struct model *m, size_t set, const char *path, struct param_report *report,
                 struct cairn_error *err);
-    /* Files are for other programs and may be rounded: checkpoints hold the values themselves too.  load is not
-     * used then, and may be NULL. */
+    /* Files are for other programs and may be rounded: checkpoints hold the values themselves too, and a resumed
+     * run loads these. */
     bool has_rounded_files;
 };
 

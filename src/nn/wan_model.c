@@ -46,6 +46,12 @@ static int save(const struct model *m, const struct model_save *s, struct cairn_
     return wan_lora_save(wan_of(m), s->set, &o, err);
 }
 
+static int load(struct model *m, size_t set, const char *path, struct param_report *report,
+                struct cairn_error *err)
+{
+    return wan_lora_load(wan_of(m), set, path, report, err);
+}
+
 const struct model_ops wan_model_ops = {
     .kind = "wan",
     .close = close_wan,
@@ -56,5 +62,6 @@ const struct model_ops wan_model_ops = {
     .loss = wan_loss,
     .file_name = file_name,
     .save = save,
+    .load = load,
     .has_rounded_files = true,
 };

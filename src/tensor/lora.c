@@ -340,6 +340,33 @@ void lora_close(struct lora_file *l)
     *l = (struct lora_file){ 0 };
 }
 
+int lora_read_strength(const char *path, uint64_t *rank, double *alpha, struct cairn_error *err)
+{
+    CLEANUP(lora_close) struct lora_file l = { 0 };
+    struct cairn_error why = { 0 };
+    if (lora_open(&l, path, &why) && lora_open_expert(&l, path, LORA_EXPERT_LOW, err)) {
+        *err = why;
+        return -1;
+    }
+    const struct lora_module *first = NULL;
+    for (size_t i = 0; i < l.n_modules; i++) {
+        const struct lora_module *m = &l.modules[i];
+        if (!m->rank)
+            continue;
+        if (!first) {
+            first = m;
+            *rank = m->rank;
+            *alpha = m->scale * (double)m->rank;
+        }
+        if (m->rank != *rank)
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: %.100s has rank %" PRIu64 ", but %.100s has %" PRIu64,
+                              l.source.path, m->name, m->rank, first->name, *rank);
+        if (m->scale != first->scale)
+            *alpha = 0;
+    }
+    return first ? 0 : cairn_fail(err, CAIRN_EFORMAT, "%s: has no matrices of a LoRA", l.source.path);
+}
+
 /* An infinity was there before. */
 static double largest_finite(const float *v, size_t n)
 {

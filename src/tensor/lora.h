@@ -46,6 +46,9 @@ int lora_open(struct lora_file *l, const char *path, struct cairn_error *err);
 int lora_open_expert(struct lora_file *l, const char *path, enum lora_expert expert, struct cairn_error *err);
 void lora_close(struct lora_file *l); /* accepts a zeroed one; for CLEANUP */
 
+/* The rank of all modules, which must be the same, and alpha; 0: modules differ in it. */
+int lora_read_strength(const char *path, uint64_t *rank, double *alpha, struct cairn_error *err);
+
 /* Rewrites a file in another dialect.  Where alpha is not 1 per rank, it is folded into the matrices: both
  * times the root of the scale for comfy (in 16 bits alpha is kept if that would round); all of it into down for diffusers, with powers of two moved to up as
  * diffusers' own reader does.  For musubi it is kept, or written as the rank.  dtype DTYPE_OTHER keeps each

@@ -51,9 +51,11 @@ struct config_model {
 };
 
 struct config_lora {
-    int64_t rank; /* 0: off */
+    int64_t rank; /* 0: off, or that of the file in path */
     double alpha, dropout;
     struct config_list targets; /* globs; none: every linear layer of the blocks */
+    double plus;                /* LoRA+: the rate of B matrices divided by that of A; 1: off */
+    const char *path;           /* a LoRA to start from; "": a new one */
 };
 
 struct config_train {

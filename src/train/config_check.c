@@ -59,7 +59,11 @@ static int check_device(const struct job_config *c, struct cairn_error *err)
 
 static int check_extras(const struct job_config *c, struct cairn_error *err)
 {
-    if (c->model.quantize != CONFIG_QUANTIZE_NONE && !c->lora.rank)
+    bool has_lora = c->lora.rank || c->lora.path[0];
+    if (c->lora.plus != 1 && !has_lora)
+        return config_clash(c, "lora.plus", "lora.rank", err,
+                            "lora.plus is %g, but lora.rank is 0: there is no LoRA", c->lora.plus);
+    if (c->model.quantize != CONFIG_QUANTIZE_NONE && !has_lora)
         return config_clash(
             c, "model.quantize", "lora.rank", err,
             "model.quantize is %s, but quantized weights cannot be trained: set lora.rank, or set model.quantize to none",

@@ -41,6 +41,9 @@ const struct config_key config_keys[] = {
     KEY(lora.alpha, "0", "adapter output is scaled by alpha / rank; 0: same as rank", FROM(0, 1000000)),
     KEY(lora.dropout, "0", "dropout on the adapters' input during training", UNIT("share"), SHARE),
     KEY(lora.targets, "[]", "names of linear layers, with * and ?; []: every linear layer of the blocks"),
+    KEY(lora.plus, "1", "LoRA+: learning rate of the B matrices divided by that of A; 16 is usual, 1 is off",
+        ABOVE_0(1000000)),
+    KEY(lora.path, "", "LoRA to start from: a file, a PEFT folder or a run; it gives rank and alpha if they are not set"),
 
     KEY(train.steps, "1000", "optimizer steps", UNIT("steps"), FROM(1, MANY)),
     KEY(train.batch, "8", "samples per forward pass", UNIT("samples"), FROM(1, 1000000)),

@@ -10,6 +10,7 @@
 #include "os/file.h"
 #include "os/memory.h"
 #include "train/load_line.h"
+#include "train/lora_start.h"
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -93,7 +94,7 @@ struct task_env job_task_env(struct job *j)
 int job_resolve(struct job *j, struct cairn_error *err)
 {
     struct task_env e = job_task_env(j);
-    return task_of(j->c)->resolve(j->c, &e, err);
+    return lora_start_resolve(j->c, err) || task_of(j->c)->resolve(j->c, &e, err) ? -1 : 0;
 }
 
 void job_set_start(struct job *j)
@@ -147,6 +148,7 @@ static struct optim_options optim_options(const struct job_config *c)
         .growth = t->growth_rate,
         .warm = t->safeguard_warmup,
         .corrected = t->bias_correction,
+        .plus = c->lora.rank ? c->lora.plus : 1,
     };
 }
 
@@ -255,7 +257,7 @@ static int open_model(struct job *j, struct cairn_error *err)
 
 static int fill_all(struct job *j, const char *from, struct cairn_error *err)
 {
-    if (open_model(j, err) || j->task->ops->fill_model(j->task, err))
+    if (open_model(j, err) || j->task->ops->fill_model(j->task, err) || (!from && lora_start_load(j, err)))
         return -1;
     for (size_t i = 0; i < model_sets(j->task->model); i++)
         if (optim_start(j->optim[i], err))

@@ -288,15 +288,19 @@ struct optim_weights optim_kernel_args(const struct optim *o, int which, double 
     };
 }
 
+static int launch_update(struct optim *o, struct gpu_stream *s, const struct optim_group *gr,
+                         const struct optim_weights *to, struct cairn_error *err)
+{
+    int r = o->method->update(o, s, gr, to, err);
+    o->dirty = o->dirty || !r;
+    return r;
+}
+
 /* All of a group, or a piece of the matrices. */
 static int update(struct optim *o, struct gpu_stream *s, const struct optim_group *gr,
                   const struct optim_weights *to, struct cairn_error *err)
 {
-    if (!gr->n)
-        return 0;
-    int r = o->method->update(o, s, gr, to, err);
-    o->dirty = o->dirty || !r;
-    return r;
+    return gr->n ? optim_each_rate(o, s, gr, to, launch_update, err) : 0;
 }
 
 static int update_group(struct optim *o, struct gpu_stream *s, int which, double rate,

@@ -25,6 +25,7 @@ struct optim_options {
      * ignores the warmup; Adam's bias correction. */
     double d0, d_coef, growth;
     bool warm, corrected;
+    double plus;  /* LoRA+: the rate of B matrices divided by that of A; 0 counts as 1 */
     bool on_host; /* the matrices' state begins there (optim_move_state) */
 };
 

@@ -150,6 +150,7 @@ static int move_matrices(struct optim *o, struct gpu_stream *s, double rate, str
             .rows_per_part = (k_i64)rows_per_part(p->rows),
             .first = (k_i64)p->at,
         };
+        args.step.rate = (float)((double)args.step.rate * optim_rate_of(o, p));
         if (move_matrix(o, s, &args, err))
             return -1;
         rows += p->rows;

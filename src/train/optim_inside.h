@@ -81,6 +81,15 @@ struct adamw_args optim_adamw_args(const struct optim *o, const struct optim_wei
 /* The current weights, in f32. */
 int optim_copy_weights(struct optim *o, const struct optim_group *group, float *to, struct cairn_error *err);
 
+/* LoRA+: calls fn with the parts of a group that have a learning rate of their own, or with the group.  Parts
+ * begin and end where parameters do. */
+typedef int optim_update(struct optim *o, struct gpu_stream *s, const struct optim_group *range,
+                         const struct optim_weights *to, struct cairn_error *err);
+int optim_each_rate(struct optim *o, struct gpu_stream *s, const struct optim_group *gr,
+                    const struct optim_weights *to, optim_update *fn, struct cairn_error *err);
+/* A parameter's factor of the learning rate. */
+double optim_rate_of(const struct optim *o, const struct param *p);
+
 /* Master copy, average, and the method's state. */
 size_t optim_list_arrays(struct optim_group *group, const struct params *p, const struct optim_options *o,
                          struct optim_state out[GROUP_ARRAYS]);

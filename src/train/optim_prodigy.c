@@ -45,18 +45,18 @@ static int start(struct optim *o, struct cairn_error *err)
     return gpu_upload(o->g, NULL, own->d, d, sizeof(d), err) || gpu_wait(o->g, NULL, err) ? -1 : 0;
 }
 
-static struct prodigy_args args_of(const struct optim *o, int which, double rate)
+static struct prodigy_args args_of(const struct optim *o, const struct optim_group *gr,
+                                   const struct optim_weights *to)
 {
     const struct prodigy *own = o->own;
-    const struct optim_group *gr = &o->groups[which];
     double b1 = o->o.beta1, b2 = o->o.beta2;
     return (struct prodigy_args){
-        .to = optim_kernel_args(o, which, rate),
+        .to = *to,
         .m = gr->state[M],
         .v = gr->state[V],
         .s = gr->state[S],
         .start = gr->state[START],
-        .parts = own->parts + (which ? 2 * K_GROUPS(o->groups[0].n) : 0),
+        .parts = own->parts + (gr->vectors ? 2 * K_GROUPS(o->groups[0].n) : 0),
         .d = own->d,
         .beta1 = (float)b1,
         .beta2 = (float)b2,
@@ -69,14 +69,39 @@ static struct prodigy_args args_of(const struct optim *o, int which, double rate
     };
 }
 
-static int each_group(struct optim *o, struct gpu_stream *s, const char *kernel, double rate,
+static int launch(struct optim *o, struct gpu_stream *s, const char *kernel, const struct optim_group *gr,
+                  const struct optim_weights *to, struct cairn_error *err)
+{
+    struct prodigy_args args = args_of(o, gr, to);
+    struct gpu_grid grid = { .x = (unsigned)K_GROUPS(gr->n) };
+    return optim_launch(o, s, kernel, gr->storage, grid, &args, sizeof(args), err);
+}
+
+/* The estimate is one for all parameters, and goes by the rate of A matrices. */
+static int measure(struct optim *o, struct gpu_stream *s, const struct optim_group *gr,
+                   const struct optim_weights *to, struct cairn_error *err)
+{
+    return launch(o, s, "prodigy_look", gr, to, err);
+}
+
+static int move_part(struct optim *o, struct gpu_stream *s, const struct optim_group *gr,
+                     const struct optim_weights *to, struct cairn_error *err)
+{
+    return launch(o, s, "prodigy", gr, to, err);
+}
+
+static int move(struct optim *o, struct gpu_stream *s, const struct optim_group *gr,
+                const struct optim_weights *to, struct cairn_error *err)
+{
+    return optim_each_rate(o, s, gr, to, move_part, err);
+}
+
+static int each_group(struct optim *o, struct gpu_stream *s, optim_update *fn, double rate,
                       struct cairn_error *err)
 {
     for (int i = 0; i < GROUPS; i++) {
-        const struct optim_group *gr = &o->groups[i];
-        struct prodigy_args args = args_of(o, i, rate);
-        struct gpu_grid grid = { .x = (unsigned)K_GROUPS(gr->n) };
-        if (gr->n && optim_launch(o, s, kernel, gr->storage, grid, &args, sizeof(args), err))
+        struct optim_weights to = optim_kernel_args(o, i, rate);
+        if (o->groups[i].n && fn(o, s, &o->groups[i], &to, err))
             return -1;
     }
     return 0;
@@ -100,9 +125,9 @@ static int step(struct optim *o, struct gpu_stream *s, double rate, struct cairn
         .by_hand = (float)o->o.d_coef,
         .growth = o->o.growth > 0 ? (float)o->o.growth : INFINITY,
     };
-    if (each_group(o, s, "prodigy_look", rate, err) ||
+    if (each_group(o, s, measure, rate, err) ||
         optim_launch(o, s, "prodigy_grow", GPU_F32, (struct gpu_grid){ .x = 1 }, &grow, sizeof(grow), err) ||
-        each_group(o, s, "prodigy", rate, err))
+        each_group(o, s, move, rate, err))
         return -1;
     return gpu_download(o->g, s, o->back + 2, own->d + PRODIGY_WAS, sizeof(float), err);
 }

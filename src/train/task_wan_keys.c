@@ -91,7 +91,7 @@ static int check(const struct job_config *c, struct cairn_error *err)
     if (!c->model.path[0] && !k->model.high_noise_path[0] && !k->model.task[0])
         return config_clash(c, "model.path", "model.path", err,
                             "model.path is missing: it names the Wan transformer");
-    if (!c->lora.rank)
+    if (!c->lora.rank && !c->lora.path[0])
         return config_clash(c, "lora.rank", "lora.rank", err,
                             "lora.rank is 0, but a Wan model is trained through a LoRA only");
     if (c->sample.every)

@@ -246,6 +246,7 @@ names_what_the_base_lacks()
 # own_model: a GPT that can do something, in base/.
 own_model()
 {
+    [ ! -e base ] || return 0
     awk 'BEGIN { for (i = 0; i < 700; i++) printf "%s ", substr("stone river path moss", 1 + i * 7 % 15, 6) }' >text.txt
     awk 'BEGIN { for (i = 0; i < 700; i++) printf "%s ", substr("lake bright windy hill", 1 + i * 5 % 15, 6) }' >other.txt
     cat >job.yaml <<'YAML'
@@ -303,6 +304,72 @@ merges_cairns_own_lora_into_its_own_model()
     run tensor merge base/checkpoints/latest/model.safetensors alone.safetensors x.safetensors --force --json
     status_is 0
     json_is "not d['adapter_config'] and d['alpha_guessed'] == 2 and [n['id'] for n in d['notes']] == ['alpha-guessed']"
+}
+
+# lora_job RUN OPTION...: trains a LoRA over base/.
+lora_job()
+{
+    rm -rf "$1"
+    run train job.yaml --set run.dir="$1" --set model.path=base/checkpoints/latest --set data.path=other.txt "${@:2}"
+}
+
+trains_on_from_a_lora()
+{
+    own_model
+    lora_job lora --set lora.rank=4 --set lora.alpha=16 --set train.steps=30 --set checkpoint.every=30
+    status_is 0
+    # A step that changes nothing: rank and alpha are the file's, and so are the values.
+    for from in lora lora/checkpoints/latest lora/checkpoints/latest/adapter_model.safetensors; do
+        lora_job again --set lora.path="$from" --set train.steps=1 --set train.lr=1e-12 --set checkpoint.every=1
+        status_is 0
+        grep -q ' rank: 4 ' again/config.yaml || fail "$from: the rank is not the file's"
+        grep -q ' alpha: 16 ' again/config.yaml || fail "$from: alpha is not the file's"
+        run tensor diff lora/checkpoints/latest/lora.safetensors again/checkpoints/latest/lora.safetensors --atol 1e-6
+        status_is 0
+    done
+    # What a run began with is not needed to go on or to sample.
+    rm -rf lora
+    run train again/config.yaml --resume --set train.steps=2
+    status_is 0
+    run sample again -d cpu -p st -n 5
+    status_is 0
+}
+
+refuses_to_train_on_from_another_lora()
+{
+    own_model
+    lora_job lora --set lora.rank=4 --set train.steps=1 --set checkpoint.every=1
+    status_is 0
+    lora_job again --set lora.path=lora --set lora.rank=8
+    status_is 1
+    err_has lora.rank
+    lora_job again --set lora.path=nothing
+    status_is 1
+    err_has nothing
+    lora_job again --set lora.path="$lora/musubi.safetensors"
+    status_is 1
+    err_has musubi.safetensors
+}
+
+# lr 16 times as large for B; 1 is the same as nothing.
+has_lora_plus()
+{
+    own_model
+    lora_job plain --set lora.rank=4 --set train.steps=3 --set checkpoint.every=3
+    status_is 0
+    lora_job one --set lora.rank=4 --set train.steps=3 --set checkpoint.every=3 --set lora.plus=1
+    cmp -s {plain,one}/checkpoints/latest/lora.safetensors || fail "a ratio of 1 changes something"
+    for optimizer in adamw adamw8 lion adafactor prodigy; do
+        lora_job plain --set lora.rank=4 --set train.steps=3 --set checkpoint.every=3 --set train.optimizer="$optimizer"
+        status_is 0
+        lora_job plus --set lora.rank=4 --set train.steps=3 --set checkpoint.every=3 --set train.optimizer="$optimizer" \
+            --set lora.plus=16
+        status_is 0
+        ! cmp -s {plain,plus}/checkpoints/latest/lora.safetensors || fail "$optimizer: lora.plus changes nothing"
+    done
+    run train job.yaml --set lora.plus=16 --set run.dir=none
+    status_is 2
+    err_has lora.plus
 }
 
 # peft FOLDER CONFIG: an adapter of the two modules in PEFT's format; rank 16.
@@ -446,6 +513,9 @@ it rewrites_16_bits_without_rounding
 it merges_each_expert_of_one_file
 it names_what_the_base_lacks
 it merges_cairns_own_lora_into_its_own_model
+it trains_on_from_a_lora
+it refuses_to_train_on_from_another_lora
+it has_lora_plus
 it takes_alpha_from_the_configuration
 it refuses_a_configuration_that_cannot_be
 it refuses_to_destroy_a_model

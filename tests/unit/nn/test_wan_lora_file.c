@@ -3,24 +3,11 @@
  * call of saving and loading fails once. */
 #include "nn/wan_lora_file.h"
 
-#include "nn/wan_inside.h"
 #include "on_cpu.h"
 #include "os/fault.h"
 #include "tensor/lora.h"
 #include <errno.h>
 #include <math.h>
-
-static void close_wan(struct model *model)
-{
-    struct wan *m = (struct wan *)model;
-    for (size_t i = 0; i < WAN_EXPERTS; i++) {
-        params_release(&m->params[i]);
-        params_release(&m->loras[i].params);
-    }
-    free(m);
-}
-/* Until the model is there. */
-__attribute__((weak)) const struct model_ops wan_model_ops = { .kind = "wan", .close = close_wan };
 
 static const enum lora_dialect dialects[] = { LORA_COMFY, LORA_MUSUBI, LORA_DIFFUSERS };
 static const char *const only_q[] = { "self_attn.q" };

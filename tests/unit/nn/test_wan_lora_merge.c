@@ -6,17 +6,6 @@
 #include "wan_models.h"
 #include <math.h>
 
-static void close_model(struct model *model)
-{
-    struct wan *m = (struct wan *)model;
-    for (size_t i = 0; i < WAN_EXPERTS; i++) {
-        params_release(&m->loras[i].params);
-        params_release(&m->params[WAN_EXPERTS - 1 - i]);
-    }
-    free(m);
-}
-__attribute__((weak)) const struct model_ops wan_model_ops = { .kind = "wan", .close = close_model };
-
 static const enum lora_dialect dialects[] = { LORA_COMFY, LORA_MUSUBI, LORA_DIFFUSERS };
 static const struct lora_options lora = { .rank = 4, .alpha = 3 };
 static const struct wan_options with_lora = { .experts = 1, .lora = &lora };
@@ -131,11 +120,18 @@ static void the_names_of_diffusers(void)
     every_dialect_merges_into(check_data(diffusers), 1.0 / 256);
 }
 
+/* fp8 has 4 bits, and a scale per matrix that may grow. */
+static void scaled_fp8(void)
+{
+    every_dialect_merges_into(check_data(fp8_scaled), 1.0 / 15);
+}
+
 static void all(void)
 {
     RUN(the_official_names);
     RUN(prefixed_names);
     RUN(the_names_of_diffusers);
+    RUN(scaled_fp8);
 }
 
 int main(void)

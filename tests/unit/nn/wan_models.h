@@ -11,17 +11,6 @@ static const char official[] = "wan/official.safetensors";
 static const char diffusers[] = "wan/diffusers.safetensors";
 static const char fp8_scaled[] = "wan/fp8_scaled.safetensors";
 
-/* Where there is no model yet: what closes it. */
-static inline void close_model(struct model *model)
-{
-    struct wan *m = (struct wan *)model;
-    params_release(&m->params[1]);
-    params_release(&m->params[0]);
-    free(m);
-}
-extern const struct model_ops wan_model_ops;
-__attribute__((weak)) const struct model_ops wan_model_ops = { .kind = "wan", .close = close_model };
-
 static inline struct wan *open_wan(struct nn *nn, const struct wan_shape *s, const struct wan_options *o)
 {
     static const struct wan_options one = { .experts = 1 };

@@ -248,6 +248,59 @@ static void alpha_is_folded_only_where_nothing_is_lost(void)
     tree_remove(&t);
 }
 
+static void rank_and_alpha_are_read(void)
+{
+    static const struct {
+        struct put rows[7];
+        uint64_t rank; /* 0: refused */
+        double alpha;
+    } files[] = {
+        { { { "lora_unet_blocks_0_ffn_0.lora_down.weight", DTYPE_F32, 4, 3, 0, 1 },
+            { "lora_unet_blocks_0_ffn_0.lora_up.weight", DTYPE_F32, 5, 4, 0, 1 },
+            { "lora_unet_blocks_0_ffn_0.alpha", DTYPE_F32, 0, 0, 3, 0 } },
+          4,
+          3 },
+        { { { "diffusion_model.transformer_1.blocks.0.ffn.0.lora_A.weight", DTYPE_F32, 2, 3, 0, 1 },
+            { "diffusion_model.transformer_1.blocks.0.ffn.0.lora_B.weight", DTYPE_F32, 5, 2, 0, 1 },
+            { "diffusion_model.transformer_2.blocks.0.ffn.0.lora_A.weight", DTYPE_F32, 2, 3, 0, 1 },
+            { "diffusion_model.transformer_2.blocks.0.ffn.0.lora_B.weight", DTYPE_F32, 5, 2, 0, 1 } },
+          2,
+          2 },
+        { { { "diffusion_model.blocks.0.ffn.0.lora_A.weight", DTYPE_F32, 2, 3, 0, 1 },
+            { "diffusion_model.blocks.0.ffn.0.lora_B.weight", DTYPE_F32, 5, 2, 0, 1 },
+            { "diffusion_model.blocks.1.ffn.0.lora_A.weight", DTYPE_F32, 2, 3, 0, 1 },
+            { "diffusion_model.blocks.1.ffn.0.lora_B.weight", DTYPE_F32, 5, 2, 0, 1 },
+            { "diffusion_model.blocks.1.ffn.0.alpha", DTYPE_F32, 0, 0, 1, 0 } },
+          2,
+          0 },
+        { { { "diffusion_model.blocks.0.ffn.0.lora_A.weight", DTYPE_F32, 2, 3, 0, 1 },
+            { "diffusion_model.blocks.0.ffn.0.lora_B.weight", DTYPE_F32, 5, 2, 0, 1 },
+            { "diffusion_model.blocks.1.ffn.0.lora_A.weight", DTYPE_F32, 3, 3, 0, 1 },
+            { "diffusion_model.blocks.1.ffn.0.lora_B.weight", DTYPE_F32, 5, 3, 0, 1 } },
+          0,
+          0 },
+        { { { "diffusion_model.blocks.0.norm3.diff", DTYPE_F32, 4, 0, 0, 1 } }, 0, 0 },
+        { { { "blocks.0.norm3.weight", DTYPE_F32, 4, 0, 0, 1 } }, 0, 0 },
+    };
+    struct tree t;
+    tree_make(&t);
+    char in[128];
+    strcpy(in, tree_path(&t, "in.safetensors"));
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        struct cairn_error err = { 0 };
+        uint64_t rank = 0;
+        double alpha = -1;
+        put_file(in, files[i].rows);
+        int r = lora_read_strength(in, &rank, &alpha, &err);
+        CHECK_INT(r, files[i].rank ? 0 : -1);
+        if (r)
+            CHECK_HAS(err.msg, in);
+        else
+            CHECK(rank == files[i].rank && alpha == files[i].alpha);
+    }
+    tree_remove(&t);
+}
+
 #define DOWN(m, r, c)                             \
     {                                             \
         m ".lora_A.weight", DTYPE_F32, r, c, 0, 1 \
@@ -403,6 +456,7 @@ int main(void)
     RUN(the_fold_is_that_of_the_other_programs);
     RUN(diffusers_shares_the_scale_by_powers_of_two);
     RUN(alpha_and_dtype_are_kept);
+    RUN(rank_and_alpha_are_read);
     RUN(alpha_is_folded_only_where_nothing_is_lost);
     RUN(a_bad_file_is_refused_and_nothing_written);
     RUN(a_number_too_large_for_the_dtype_is_refused);
