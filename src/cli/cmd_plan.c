@@ -47,6 +47,8 @@ static void print_plan(const struct train_plan *p, const struct train_options *o
     if (p->streamed && p->streamed < p->blocks)
         printf("weights of %llu of %llu blocks on the host\n", (unsigned long long)p->streamed,
                (unsigned long long)p->blocks);
+    if (p->inputs_on_host)
+        printf("inputs of the blocks on the host\n");
     for (size_t i = 0; i < p->n_fallbacks; i++)
         printf("%s %s\n",
                i              ? "                "

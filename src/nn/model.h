@@ -43,18 +43,20 @@ struct model_base {
 /* A workspace is opened for the largest batch. A task fills its slots and says how much of each a batch
  * uses. */
 struct work_options {
-    size_t samples; /* of a micro-batch */
-    size_t extent;  /* positions of the largest sample: tokens, latent cells */
-    size_t slots;   /* micro-batches held at once; 0 counts as 1 */
-    bool train;     /* for the backward pass too */
-    bool recompute; /* gradient checkpointing: keep the inputs of blocks, and compute the rest again */
+    size_t samples;      /* of a micro-batch */
+    size_t extent;       /* positions of the largest sample: tokens, latent cells */
+    size_t slots;        /* micro-batches held at once; 0 counts as 1 */
+    bool train;          /* for the backward pass too */
+    bool recompute;      /* gradient checkpointing: keep the inputs of blocks, and compute the rest again */
+    bool inputs_on_host; /* keep the inputs of blocks in host memory (gpu/save_ring.h) */
 };
 
-/* The device memory of a workspace. */
+/* The memory of a workspace, on the device but for the last. */
 struct work_bytes {
     size_t own;    /* activations and batches */
     size_t sums;   /* of partial sums; all workspaces of a device share them */
     size_t packed; /* on the CPU: packed operands of matmuls; shared too */
+    size_t host;   /* on the host: saved inputs of blocks */
 };
 
 struct model_pass {
@@ -91,6 +93,7 @@ struct model_ops {
     int (*work_open)(struct model *m, const struct work_options *o, struct work **out,
                      struct cairn_error *err);
     void (*work_close)(struct work *w); /* accepts NULL */
+    bool can_save_on_host;              /* it knows inputs_on_host */
     /* Forward; and backward where `grads` is given, which adds to it.  Queued, not waited for. */
     int (*run)(struct work *w, const struct model_pass *p, const struct weights *grads,
                struct cairn_error *err);

@@ -34,6 +34,7 @@ struct json *report_train_plan(const struct train_plan *p, const struct gpu_info
     json_add_bool(top, "recompute", p->recompute);
     json_add_text(top, "optimizer", place(p->optim_on_host));
     json_add_text(top, "blocks", place(p->streamed > 0));
+    json_add_text(top, "inputs", place(p->inputs_on_host));
     if (p->blocks) {
         json_add_int(top, "blocks_all", (int64_t)p->blocks);
         json_add_int(top, "blocks_streamed", (int64_t)p->streamed);

@@ -95,6 +95,7 @@ int checkpoint_state_write(const char *dir, const struct checkpoint_state *s, st
     json_add_bool(top, "optimizer_on_host", s->layout.optim_on_host);
     json_add_bool(top, "blocks_on_host", s->layout.weights.streamed > 0);
     json_add_int(top, "blocks_streamed", (int64_t)s->layout.weights.streamed);
+    json_add_bool(top, "inputs_on_host", s->layout.inputs_on_host);
     json_add_text(top, "idle", memory_idle_names[s->layout.weights.idle]);
     if (isfinite(s->best_val))
         json_add_real(top, "best_val", s->best_val);
@@ -180,6 +181,7 @@ static const struct field {
     { "optimizer_on_host", FIELD_BOOL, true, offsetof(struct checkpoint_state, layout.optim_on_host) },
     { "blocks_on_host", FIELD_OTHER, true, 0 }, /* where the weights were is decided anew */
     { "blocks_streamed", FIELD_OTHER, true, 0 },
+    { "inputs_on_host", FIELD_OTHER, true, 0 },
     { "idle", FIELD_OTHER, true, 0 },
     { "best_val", FIELD_REAL, true, offsetof(struct checkpoint_state, best_val) },
     { "waited", FIELD_U64, false, offsetof(struct checkpoint_state, waited) },

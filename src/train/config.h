@@ -81,7 +81,7 @@ struct config_train {
 struct config_memory {
     double limit; /* GiB; 0: all that is available */
     bool low_vram;
-    enum config_place optimizer, idle;
+    enum config_place optimizer, inputs, idle;
     struct config_count blocks; /* the words are those of enum config_place; the number: streamed blocks */
 };
 

@@ -81,9 +81,10 @@ const struct config_key config_keys[] = {
     KEY(train.allow_cpu, "false", "fall back to the CPU if the GPU is missing or fails"),
 
     KEY(memory.limit, "0", "device memory to use, or host memory when training on the CPU; 0: all that is available", UNIT("GiB"), FROM(0, 1048576)),
-    KEY(memory.low_vram, "false", "use as little device memory as possible: optimizer and blocks in host memory, gradient checkpointing"),
+    KEY(memory.low_vram, "false", "use as little device memory as possible: optimizer, blocks and their inputs in host memory, gradient checkpointing"),
     KEY(memory.optimizer, "auto", "where the optimizer state lives; auto: on the device, offloaded to the host if memory is short", .words = places),
     KEY(memory.blocks, "auto", "where the frozen weights of a LoRA job live; auto: as many blocks in host memory as do not fit on the device; a number: so many", .words = places, FROM(0, 100000)),
+    KEY(memory.inputs, "auto", "where the inputs of the blocks wait for the backward pass; auto: as for memory.optimizer; not with gpt", .words = places),
     KEY(memory.idle, "auto", "of a model with two experts, where the frozen weights of the one that is not in use live; file: nowhere, they are read again", .words = idle_places),
 
     KEY(eval.every, "100", "steps between evaluations; 0: none", UNIT("steps"), FROM(0, MANY)),

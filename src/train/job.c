@@ -334,6 +334,8 @@ int job_open_work(struct job *j, struct cairn_error *err)
                 j->memory.job.fixed_bytes + j->nn.sums_bytes + j->nn.packed_bytes;
             return 0;
         }
+        if (job_cancel_inputs(j, &why))
+            continue;
         if (why.code != CAIRN_ENOMEM) {
             *err = why;
             return -1;

@@ -21,9 +21,9 @@ struct job_memory {
     struct memory_job job;
     struct memory_plan plan; /* of the current layout */
     uint64_t used_bytes[MEMORY_PARTS];
-    bool optim_pinned, blocks_pinned; /* do not fit into host memory */
-    size_t blocks_fallback;           /* which fallback offloads blocks, counted from 1; 0: none */
-    struct memory_evicted evicted;    /* moves back when memory is free again */
+    bool optim_pinned, blocks_pinned, inputs_pinned; /* do not fit into host memory */
+    size_t blocks_fallback;        /* which fallback offloads blocks, counted from 1; 0: none */
+    struct memory_evicted evicted; /* moves back when memory is free again */
     bool warned_fragmented, warned_stuck, host_was_short;
     uint64_t host_peak_bytes;                     /* most host memory available so far */
     double host_checked_s;                        /* time of the last check */
@@ -117,6 +117,8 @@ bool job_offload_next(struct job *j, const struct cairn_error *why);
 /* After an error at the start: if host memory was too small for the offloaded parts, places them on the
  * device.  false: the error has another cause. */
 bool job_cancel_offload(struct job *j, const struct cairn_error *why);
+/* The same for the inputs of the blocks, when the workspace was opened. */
+bool job_cancel_inputs(struct job *j, const struct cairn_error *why);
 /* Moves parts offloaded in the middle of the run back to the device, if memory is free again. */
 int job_restore(struct job *j, struct cairn_error *err);
 /* Warns once if device memory is fragmented. */

@@ -32,11 +32,13 @@ static struct memory_limits limits_of(const struct job *j)
         .device_bytes = j->o->budget_bytes,
         .host_bytes = j->o->host_available ? j->o->host_available() : 0,
         .optimizer = j->c->memory.optimizer,
+        .inputs = j->c->memory.inputs,
         .idle = j->c->memory.idle,
         .blocks_on_device = j->c->memory.blocks.word == CONFIG_PLACE_DEVICE,
         .streamed_least = streamed_asked(j),
         .optim_pinned = j->memory.optim_pinned,
         .blocks_pinned = j->memory.blocks_pinned,
+        .inputs_pinned = j->memory.inputs_pinned,
         .is_allocated = model_is_allocated(j->task->model),
     };
 }
@@ -106,6 +108,7 @@ static void place_parts(struct job *j)
     bool can = memory_can_offload_optimizer(m);
     l->recompute = l->recompute || c->low_vram;
     l->optim_on_host = goes_to_host(j, "memory.optimizer", c->optimizer, can) || (was_there && can);
+    l->inputs_on_host = goes_to_host(j, "memory.inputs", c->inputs, memory_can_save_inputs(m));
     if ((c->blocks.word == CONFIG_PLACE_HOST || (c->blocks.word < 0 && c->blocks.n)) &&
         !memory_can_offload_blocks(m) && !j->quiet)
         job_say(j, "memory.blocks: cannot offload to the host here; keeping them on the device");
@@ -125,7 +128,7 @@ static int check_blocks(const struct job *j, struct cairn_error *err)
 static bool is_anything_on_host(const struct job *j)
 {
     const struct job_layout *l = &j->state.layout;
-    return l->optim_on_host || l->weights.streamed || l->weights.idle == MODEL_IDLE_HOST;
+    return l->optim_on_host || l->inputs_on_host || l->weights.streamed || l->weights.idle == MODEL_IDLE_HOST;
 }
 
 static int check_host(struct job *j, struct cairn_error *err)
@@ -134,7 +137,8 @@ static int check_host(struct job *j, struct cairn_error *err)
     if (!there || host <= there || !is_anything_on_host(j))
         return 0;
     cairn_fail(err, CAIRN_ENOMEM, "needs %.1f MiB of host memory, %.1f MiB available", mib(host), mib(there));
-    return cairn_hint(err, "set memory.optimizer and memory.blocks to device, or use a smaller model");
+    return cairn_hint(
+        err, "set memory.optimizer, memory.blocks and memory.inputs to device, or use a smaller model");
 }
 
 int job_fit(struct job *j, struct cairn_error *err)
@@ -227,6 +231,17 @@ bool job_cancel_offload(struct job *j, const struct cairn_error *why)
     l->weights.streamed = 0;
     if (l->weights.idle == MODEL_IDLE_HOST)
         l->weights.idle = MODEL_IDLE_DEVICE;
+    return true;
+}
+
+bool job_cancel_inputs(struct job *j, const struct cairn_error *why)
+{
+    struct job_layout *l = &j->state.layout;
+    if (why->code != CAIRN_ELACK || !l->inputs_on_host)
+        return false;
+    job_say(j, "cannot save the inputs of the blocks in host memory: %s; they stay on the device", why->msg);
+    j->memory.inputs_pinned = true;
+    l->inputs_on_host = false;
     return true;
 }
 
@@ -437,6 +452,7 @@ static uint64_t bytes_on_host(const struct job *j, const struct pool_stats *st)
         sum += j->memory.plan.host[MEMORY_OPTIMIZER];
     if (model_is_offloaded(j->task->model))
         sum += j->memory.plan.host[MEMORY_WEIGHTS];
+    sum += j->memory.plan.host[MEMORY_ACTIVATIONS];
     return sum;
 }
 

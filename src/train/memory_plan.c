@@ -27,6 +27,7 @@ struct work_options memory_work_options(const struct memory_job *m, const struct
         .slots = memory_micros(m, l),
         .train = true,
         .recompute = l->recompute,
+        .inputs_on_host = l->inputs_on_host,
     };
 }
 
@@ -62,6 +63,7 @@ void memory_plan(const struct memory_job *m, const struct job_layout *l, struct 
     for (size_t i = 0; i < model_sets(model); i++)
         plan_set(m, i, l, out);
     out->device[MEMORY_ACTIVATIONS] = step.own;
+    out->host[MEMORY_ACTIVATIONS] = step.host;
     out->device[MEMORY_SAMPLER] = sample.own;
     out->device[MEMORY_WORK] = m->fixed_bytes + at_least(at_least(step.sums, sample.sums), m->reserved.sums) +
                                at_least(at_least(step.packed, sample.packed), m->reserved.packed);
@@ -105,6 +107,11 @@ bool memory_can_offload_optimizer(const struct memory_job *m)
 bool memory_can_offload_blocks(const struct memory_job *m)
 {
     return is_apart(m) && model_blocks(m->task->model);
+}
+
+bool memory_can_save_inputs(const struct memory_job *m)
+{
+    return is_apart(m) && m->task->model->ops->can_save_on_host;
 }
 
 bool memory_can_take_turns(const struct memory_job *m, bool from_file)
@@ -260,6 +267,19 @@ static bool recompute(const struct memory_job *m, const struct memory_limits *li
     return true;
 }
 
+static bool save_inputs(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
+                        char text[FALLBACK_TEXT])
+{
+    struct job_layout then = *l;
+    then.inputs_on_host = true;
+    if (l->inputs_on_host || limits->inputs_pinned || limits->inputs == CONFIG_PLACE_DEVICE ||
+        !memory_can_save_inputs(m) || !is_worth_it(m, limits, l, &then))
+        return false;
+    *l = then;
+    snprintf(text, FALLBACK_TEXT, "saving the inputs of the blocks in host memory");
+    return true;
+}
+
 static bool halve(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
                   char text[FALLBACK_TEXT])
 {
@@ -287,7 +307,8 @@ bool memory_fallback(const struct memory_job *m, const struct memory_limits *lim
 {
     return halve_large(m, limits, l, text) || take_turns(m, limits, l, false, text) ||
            offload_blocks(m, limits, l, text) || offload_optimizer(m, limits, l, text) ||
-           recompute(m, limits, l, text) || take_turns(m, limits, l, true, text) || halve(m, limits, l, text);
+           recompute(m, limits, l, text) || save_inputs(m, limits, l, text) ||
+           take_turns(m, limits, l, true, text) || halve(m, limits, l, text);
 }
 
 static uint64_t windows_bytes(const struct model *m, uint64_t streamed)

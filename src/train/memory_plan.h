@@ -13,7 +13,7 @@
 struct job_layout {
     uint64_t micro; /* samples per micro-batch */
     bool recompute; /* gradient checkpointing */
-    bool optim_on_host;
+    bool optim_on_host, inputs_on_host;
     struct model_layout weights;
 };
 
@@ -49,11 +49,11 @@ struct memory_job {
 /* Available memory, and parts that must stay where they are. */
 struct memory_limits {
     uint64_t device_bytes, host_bytes; /* 0: not known */
-    enum config_place optimizer, idle;
-    bool blocks_on_device;            /* the configuration wants all of them there */
-    uint64_t streamed_least;          /* it wants so many blocks on the host */
-    bool optim_pinned, blocks_pinned; /* the host refused them before */
-    bool is_allocated;                /* host_bytes does not count what the job has on the host already */
+    enum config_place optimizer, inputs, idle;
+    bool blocks_on_device;                           /* the configuration wants all of them there */
+    uint64_t streamed_least;                         /* it wants so many blocks on the host */
+    bool optim_pinned, blocks_pinned, inputs_pinned; /* the host refused them before */
+    bool is_allocated; /* host_bytes does not count what the job has on the host already */
 };
 
 void memory_plan(const struct memory_job *m, const struct job_layout *l, struct memory_plan *out);
@@ -66,6 +66,7 @@ size_t memory_micros(const struct memory_job *m, const struct job_layout *l); /*
 /* Can parts of this job live on the host at all? */
 bool memory_can_offload_optimizer(const struct memory_job *m);
 bool memory_can_offload_blocks(const struct memory_job *m);
+bool memory_can_save_inputs(const struct memory_job *m);
 /* Can only the base in use be on the device?  from_file: without copies on the host. */
 bool memory_can_take_turns(const struct memory_job *m, bool from_file);
 

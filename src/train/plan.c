@@ -27,6 +27,7 @@ static void report_plan(const struct job *j, struct train_plan *out)
     out->micros = job_micros(j);
     out->recompute = l->recompute;
     out->optim_on_host = l->optim_on_host;
+    out->inputs_on_host = l->inputs_on_host;
     out->blocks = model_blocks(j->task->model);
     out->streamed = l->weights.streamed;
     out->idle = memory_idle_names[l->weights.idle];

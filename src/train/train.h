@@ -49,7 +49,7 @@ struct train_plan {
     uint64_t budget_bytes;             /* 0: not known */
     uint64_t parameters, trained;
     uint64_t micro, micros; /* samples per micro-batch; micro-batches per step */
-    bool recompute, optim_on_host;
+    bool recompute, optim_on_host, inputs_on_host;
     uint64_t blocks, streamed; /* blocks of frozen weights that can be offloaded; that are */
     const char *idle;          /* where the weights of the base not in use are: "device", "host" or "file" */
     const char *storage;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where the frozen weights of a job are: some of the blocks on the host, only one of the two experts on the device. */
+ * Where the frozen weights of a job are: some of the blocks on the host, only one of the two experts on the device.  And
+ * where the inputs of the blocks wait for the backward pass. */
 #include "gpu/transfer.h"
 #include "os/fault.h"
 #include "toy_jobs.h"
@@ -269,6 +270,99 @@ static void a_failed_switch_is_done_again(void)
     close_setup(&s);
 }
 
+/* ---- the inputs of the blocks ---- */
+
+static void inputs_on_the_host_change_no_bit(void)
+{
+    if (!on_gpu())
+        SKIP("the CPU has nowhere to offload to");
+    static const char *const jobs[][6] = {
+        { FIVE, "eval.every=2", "train.accumulate=2" },
+        { FIVE, "train.recompute=blocks", "lora.dropout=0.1", "memory.blocks=2" },
+        { "lora.experts=shared", "model.layers=1", "train.batch=1" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(jobs); i++) {
+        const char *pairs[7] = { "memory.inputs=host" };
+        memcpy(pairs + 1, jobs[i], sizeof(jobs[i]));
+        const char *dir = train(pairs), *near = train(jobs[i]);
+        check_same_run(dir, near, 4);
+        CHECK(last_logged(dir, "mem_host_bytes") > 0);
+        double a[MOST_STEPS], b[MOST_STEPS];
+        size_t n = logged(dir, "val_loss", a);
+        CHECK(n == logged(near, "val_loss", b) && !memcmp(a, b, n * sizeof(*a)));
+    }
+}
+
+static void inputs_give_way_after_the_blocks(void)
+{
+    if (!on_gpu())
+        SKIP("the CPU has nowhere to offload to");
+    const char *const pairs[] = { "model.layers=12", "data.large=64",          "train.batch=1",
+                                  "train.steps=1",   "train.recompute=blocks", NULL };
+    struct train_plan p = plan(0, pairs);
+    bool tried = false;
+    for (uint64_t budget = p.device_bytes; !p.lack.code && !tried; budget -= budget / 20) {
+        p = plan(budget, pairs);
+        if (!p.inputs_on_host || p.lack.code)
+            continue;
+        tried = true;
+        const char *dir = new_dir();
+        if (try_to_train(dir, false, budget, pairs))
+            CHECK_FAIL_("%s", err.msg);
+        CHECK(last_logged(dir, "mem_peak_bytes") <= (double)budget);
+        check_near("with inputs on the host", (double)p.device_bytes, last_logged(dir, "mem_peak_bytes"));
+    }
+    CHECK(tried);
+}
+
+/* The workspace is opened without them; the copies that fail are told or repeated. */
+static void inputs_without_host_memory_stay(void)
+{
+    int refused = 0;
+    struct setup s;
+    if (!on_gpu())
+        SKIP("the CPU has nowhere to offload to");
+    setenv("CAIRN_FAKE_HIP", "pinned=1", 1);
+    for (int n = 1; n <= 40; n++) {
+        if (open_job(&s, KEYS(FIVE, "memory.inputs=host"))) {
+            struct job *j = &s.j;
+            CHECK(j->state.layout.inputs_on_host && !j->memory.inputs_pinned);
+            fault_arm(n, ENOMEM);
+            int r = job_open_work(j, &err);
+            fault_disarm();
+            CHECK(r || j->memory.inputs_pinned != j->state.layout.inputs_on_host);
+            refused += !r && j->memory.inputs_pinned;
+            if (!r)
+                check_near("activations", (double)j->memory.plan.device[MEMORY_ACTIVATIONS],
+                           (double)j->memory.used_bytes[MEMORY_ACTIVATIONS]);
+        }
+        close_setup(&s);
+    }
+    unsetenv("CAIRN_FAKE_HIP");
+    CHECK(refused >= 4);
+}
+
+static void a_copy_of_inputs_that_fails_is_repeated(void)
+{
+    const char *const *pairs = KEYS("memory.inputs=host", "train.steps=2");
+    if (!on_gpu())
+        SKIP("the fake HIP fails when told");
+    const char *whole = train(pairs);
+    for (int up = 0; up < 2; up++)
+        for (int n = 1; n < 30; n += 7) {
+            char told[80];
+            const char *dir = new_dir();
+            snprintf(told, sizeof(told), "fail=hipMemcpy%sAsync:%d:1,after=gelu:1", up ? "HtoD" : "DtoH", n);
+            setenv("CAIRN_FAKE_HIP", told, 1);
+            int r = try_to_train(dir, false, 0, pairs);
+            unsetenv("CAIRN_FAKE_HIP");
+            if (r)
+                CHECK_INT(err.code, CAIRN_EDEVICE); /* a copy outside of this */
+            else
+                check_same_run(dir, whole, 2);
+        }
+}
+
 static void run_all(void)
 {
     RUN(some_blocks_on_the_host_change_no_bit);
@@ -282,6 +376,10 @@ static void run_all(void)
     RUN(the_cheaper_way_is_chosen);
     RUN(memory_that_runs_out_sends_the_idle_one_away);
     RUN(a_failed_switch_is_done_again);
+    RUN(inputs_on_the_host_change_no_bit);
+    RUN(inputs_give_way_after_the_blocks);
+    RUN(inputs_without_host_memory_stay);
+    RUN(a_copy_of_inputs_that_fails_is_repeated);
 }
 
 int main(int argc, char **argv)

@@ -176,6 +176,7 @@ static const struct model_ops toy_model_ops = {
     .close = close_toy,
     .work_bytes = toy_work_bytes,
     .work_open = toy_work_open,
+    .can_save_on_host = true,
     .work_close = toy_work_close,
     .run = toy_run,
     .loss = toy_loss,

@@ -3,6 +3,7 @@
 #include "base/int.h"
 #include "gpu/gemm_cpu.h"
 #include "gpu/kernels/random.h"
+#include "gpu/save_ring.h"
 #include "toy_inside.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -37,6 +38,7 @@ struct toy_work {
     void **x; /* the input of each block, and the output of the last */
     struct inside *inside;
     struct lora_scratch lora;
+    struct save_ring ring; /* of x, but for the last */
 };
 
 static struct toy_work *work_of(const struct work *w)
@@ -79,6 +81,16 @@ static void plan_inside(struct plan *p, const struct toy_work *w, struct inside 
     k->rstd = plan_add(p, w->rows * sizeof(float));
 }
 
+static bool saves_on_host(const struct toy_work *w)
+{
+    return w->o.train && w->o.inputs_on_host;
+}
+
+static size_t input_bytes(const struct toy_work *w)
+{
+    return w->rows * w->m->o.width * elem_bytes(w->m);
+}
+
 static void plan_work(struct plan *p, struct toy_work *w)
 {
     const struct toy *m = w->m;
@@ -95,7 +107,8 @@ static void plan_work(struct plan *p, struct toy_work *w)
     w->target = plan_add(p, w->rows * m->o.width * sizeof(float));
     w->y = plan_add(p, narrow);
     for (size_t i = 0; i <= m->o.layers; i++)
-        w->x[i] = i < 2 || w->o.train ? plan_add(p, narrow) : w->x[i - 2];
+        if (i == m->o.layers || !saves_on_host(w))
+            w->x[i] = i < 2 || w->o.train ? plan_add(p, narrow) : w->x[i - 2];
     for (size_t i = 0; i < m->o.layers; i++)
         if (!i || (w->o.train && !w->o.recompute))
             plan_inside(p, w, &w->inside[i]);
@@ -118,6 +131,7 @@ void toy_work_close(struct work *work)
     if (!w)
         return;
     struct gpu *g = w->m->model.nn->g;
+    save_ring_close(&w->ring);
     if (w->memory)
         gpu_free(g, GPU_MEM_DEVICE, w->memory);
     gpu_staging_close(g, &w->staging);
@@ -170,10 +184,16 @@ struct work_bytes toy_work_bytes(const struct model *m, const struct work_option
 {
     struct toy_work *w = new_work((struct toy *)m, o);
     struct plan p = { 0 };
+    struct work_bytes b = { .packed = packed_bytes((struct toy *)m, o) };
     if (w)
         plan_work(&p, w);
+    b.own = p.used;
+    if (w && saves_on_host(w)) {
+        b.own += save_ring_device_bytes(w->m->o.layers, input_bytes(w));
+        b.host = save_ring_host_bytes(w->m->o.layers, input_bytes(w));
+    }
     toy_work_close((struct work *)w);
-    return (struct work_bytes){ .own = p.used, .packed = packed_bytes((struct toy *)m, o) };
+    return b;
 }
 
 static size_t slot_bytes(const struct toy_work *w)
@@ -187,7 +207,8 @@ static int take_memory(struct toy_work *w, struct cairn_error *err)
     size_t packed = packed_bytes(w->m, &w->o);
     struct plan counted = { 0 }, p = { 0 };
     plan_work(&counted, w);
-    if (gpu_alloc(nn->g, GPU_MEM_DEVICE, counted.used, &w->memory, err) ||
+    if ((saves_on_host(w) && save_ring_open(&w->ring, nn->g, w->m->o.layers, input_bytes(w), w->x, err)) ||
+        gpu_alloc(nn->g, GPU_MEM_DEVICE, counted.used, &w->memory, err) ||
         gpu_staging_open(nn->g, w->o.slots * slot_bytes(w), &w->staging, err) ||
         gpu_staging_open(nn->g, w->o.samples * parts_most(w) * sizeof(float), &w->losses, err) ||
         (packed && gemm_cpu_reserve(nn->g, packed / sizeof(float), err)))
@@ -386,8 +407,9 @@ static int forward(const struct pass *at, struct cairn_error *err)
     size_t layers = w->m->o.layers;
     for (size_t i = 0; i < layers; i++)
         if (weights_need(weights, nn->stream, i, i + 1 < layers ? i + 1 : i, err) ||
-            block_inside(at, i, err) ||
+            save_ring_next(&w->ring, i, nn->stream, err) || block_inside(at, i, err) ||
             forward_linear(at, i * TOY_LINEARS + 1, w->inside[i].act, w->x[i], w->x[i + 1], err) ||
+            save_ring_save(&w->ring, i, nn->stream, at->grads != NULL, err) ||
             weights_passed(weights, nn->stream, i, err))
             return -1;
     struct nn_linear last = {
@@ -432,8 +454,10 @@ static int backward(const struct pass *at, struct cairn_error *err)
         return -1;
     for (size_t i = layers; i-- > 0;) {
         bool again = w->o.recompute && i + 1 < layers; /* the last block's are still there */
-        if (weights_need(weights, nn->stream, i, i ? i - 1 : 0, err) || (again && block_inside(at, i, err)) ||
-            block_back(at, i, err) || weights_passed(weights, nn->stream, i, err))
+        if (weights_need(weights, nn->stream, i, i ? i - 1 : 0, err) ||
+            save_ring_need(&w->ring, i, nn->stream, err) || (again && block_inside(at, i, err)) ||
+            block_back(at, i, err) || save_ring_passed(&w->ring, i, nn->stream, err) ||
+            weights_passed(weights, nn->stream, i, err))
             return -1;
     }
     return 0;
@@ -464,7 +488,8 @@ int toy_run(struct work *work, const struct model_pass *p, const struct weights 
         .n = n,
         .scale = p->scale / (float)n,
     };
-    if (add_noise(&at, err) || forward(&at, err) || nn_square_error(nn_of(&at), &loss, err))
+    if (save_ring_first(&w->ring, nn_of(&at)->stream, err) || add_noise(&at, err) || forward(&at, err) ||
+        nn_square_error(nn_of(&at), &loss, err))
         return -1;
     return grads ? backward(&at, err) : 0;
 }
