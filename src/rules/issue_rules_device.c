@@ -244,7 +244,9 @@ const struct issue_rule issue_rules_device[] = {
     { "no usable GPU found", NULL, NULL, ISSUE_NO_DEVICE, 74, RULE_SOFT | RULE_CUDA, "llama.cpp" },
     { "no usable HIP accelerator", NULL, NULL, ISSUE_NO_DEVICE, 82, 0, "Unsloth" },
     { "GPU not available", NULL, NULL, ISSUE_NO_DEVICE, 66, RULE_SOFT | RULE_CUDA, "trainers" },
-    { "not able to use GPU", NULL, NULL, ISSUE_NO_DEVICE, 76, 0, "Stable Diffusion web UIs" },
+    /* Their installers take PyTorch's build for CUDA where they do not see an AMD GPU. */
+    { "not able to use GPU", NULL, NULL, ISSUE_TORCH_NOT_ROCM, 78, 0, "Stable Diffusion web UIs" },
+    { "not able to use GPU", NULL, NULL, ISSUE_NO_DEVICE, 76, RULE_SOFT, "Stable Diffusion web UIs" },
     { "GPU is not available", NULL, NULL, ISSUE_NO_DEVICE, 66, RULE_SOFT | RULE_CUDA, "trainers" },
     { "CUDA is not available", NULL, NULL, ISSUE_NO_DEVICE, 66, RULE_SOFT | RULE_CUDA, "trainers" },
     { "ROCm is not available", NULL, NULL, ISSUE_NO_DEVICE, 74, RULE_SOFT, "trainers" },

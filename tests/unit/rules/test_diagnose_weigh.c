@@ -126,6 +126,27 @@ static void signs_tell_whose_gpu_it_is(void)
     CHECK_ROWS(rows);
 }
 
+static void an_abort_without_a_message_is_unknown(void)
+{
+    static const struct row rows[] = {
+        { "#7  0x55 in main ()\nAborted (core dumped)\n", 134, "gfx1100", "unknown", "native-crash" },
+        { "Memory access fault by GPU node-1 on address 0x7f. Reason: Page not present\n"
+          "Aborted (core dumped)\n",
+          134, "gfx1100", "gpu-memory-fault", NULL },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void a_web_ui_without_a_gpu_has_another_build(void)
+{
+#define NO_USE "RuntimeError: Torch is not able to use GPU; add --skip-torch-cuda-test\n"
+    static const struct row rows[] = {
+        { NO_USE, 1, "gfx1030", "torch-not-rocm", "no-device" },
+        { "torch 2.7.1+rocm6.3\n" NO_USE, 1, "gfx1030", "no-device", NULL },
+    };
+    CHECK_ROWS(rows);
+}
+
 static void a_load_that_ended_is_no_hang(void)
 {
     static const struct row rows[] = {
@@ -184,6 +205,8 @@ int main(void)
     RUN(a_ring_that_recovered_softly_was_not_reset);
     RUN(nccl_alone_is_rather_nvidias);
     RUN(signs_tell_whose_gpu_it_is);
+    RUN(an_abort_without_a_message_is_unknown);
+    RUN(a_web_ui_without_a_gpu_has_another_build);
     RUN(a_load_that_ended_is_no_hang);
     RUN(zluda_runs_a_build_for_cuda);
     RUN(the_answer_may_come_late);
