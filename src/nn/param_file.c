@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/param_file.h"
+#include "base/suggest.h"
 #include "base/thread.h"
 #include "nn/param_load.h"
 #include "nn/param_layout.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_SAID = 10 }; /* in a message */
+enum { NAMES_SAID = 10, NEAREST_SAID = 3 }; /* in a message; of them with the nearest name */
 
 static bool shape_fits(const struct param_tensor *t)
 {
@@ -239,9 +240,35 @@ static bool is_unused(const struct param_file_rules *rules, const char *name)
     return false;
 }
 
-/* The first few of a list of lines, and how many there are besides. */
-static void say_names(struct str *out, const char *what, const char *lines)
+/* What names in a message are compared with: the lines of the other list, or else all of the model. */
+struct nearest {
+    const char *under; /* the prefix of names, which does not count */
+    const char *lines;
+    const struct param_tensors *all; /* may be NULL */
+};
+
+static const char *after_prefix(const struct nearest *n, const char *name)
 {
+    return str_starts(name, n->under) ? name + strlen(n->under) : name;
+}
+
+static void say_nearest(struct str *out, const char *name, const struct nearest *n)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct suggestion best = { .word = after_prefix(n, name) };
+    for (const char *l = n->lines; l && *l; l = str_next_line(l))
+        suggest_try(&best, after_prefix(n, arena_strndup(&a, l, strcspn(l, "\n"))));
+    size_t more = n->all && !best.best ? n->all->n : 0;
+    for (size_t i = 0; i < more; i++)
+        suggest_try(&best, after_prefix(n, n->all->list[i].name));
+    if (best.best)
+        str_addf(out, " (nearest: %s)", best.best);
+}
+
+/* The first few of a list of lines, and how many there are besides. */
+static void say_names(struct str *out, const char *what, const char *lines, const struct nearest *near)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
     size_t n = 0;
     for (const char *l = lines; l && *l; l = str_next_line(l))
         n++;
@@ -250,18 +277,22 @@ static void say_names(struct str *out, const char *what, const char *lines)
     str_addf(out, "%s%zu %s: ", out->len ? "; " : "", n, what);
     size_t said = 0;
     for (const char *l = lines; l && *l && said < NAMES_SAID; l = str_next_line(l), said++) {
-        str_add(out, said ? ", " : "");
-        str_addn(out, l, strcspn(l, "\n"));
+        const char *name = arena_strndup(&a, l, strcspn(l, "\n"));
+        str_addf(out, "%s%s", said ? ", " : "", name);
+        if (said < NEAREST_SAID)
+            say_nearest(out, name, near);
     }
     if (n > said)
         str_addf(out, " and %zu more", n - said);
 }
 
-static int check_names(const struct tensor_source *s, const struct param_report *r, struct cairn_error *err)
+static int check_names(const struct param_tensors *t, const struct tensor_source *s, const char *under,
+                       const struct param_report *r, struct cairn_error *err)
 {
     CLEANUP(str_release) struct str text = { 0 };
-    say_names(&text, "missing", r->missing.s);
-    say_names(&text, "not of this model", r->unexpected.s);
+    struct nearest of_file = { under, r->unexpected.s, NULL }, of_model = { under, r->missing.s, t };
+    say_names(&text, "missing", r->missing.s, &of_file);
+    say_names(&text, "not of this model", r->unexpected.s, &of_model);
     return text.len ? cairn_fail(err, CAIRN_EFORMAT, "%s: tensors: %s", s->path, text.s) : 0;
 }
 
@@ -288,7 +319,7 @@ static int match(const struct param_tensors *t, const struct tensor_source *s,
         else if (!param_scale_is_bookkeeping(s, name))
             str_addf(&r->unexpected, "%s\n", name);
     }
-    if (check_names(s, r, err))
+    if (check_names(t, s, rules->under, r, err))
         return -1;
     for (size_t i = 0; i < t->n; i++)
         if (check_tensor(s, &t->list[i], found[i], err))

@@ -3,8 +3,9 @@
 #include "nn/wan_file.h"
 
 #include "wan_models.h"
-#include <errno.h>
 #include "os/fault.h"
+#include <errno.h>
+#include <math.h>
 
 /* ---- shapes ---- */
 
@@ -129,6 +130,17 @@ static void names_and_prefixes_are_stripped(void)
     }
 }
 
+static void torch_files_are_read(void)
+{
+    struct wan *a = load_wan(&f32, check_data("wan/tiny.pth"), NULL);
+    struct wan *b = load_wan(&f32, check_data("wan/tiny.safetensors"), NULL);
+    CHECK_INT(a->shape.width, 8);
+    CHECK_INT(a->shape.layers, 2);
+    check_same(&a->params[0], &a->weights[0], &b->weights[0]);
+    model_close(&a->model);
+    model_close(&b->model);
+}
+
 static void shards_are_found_by_one_of_them(void)
 {
     enum { SHARDS = 3, PART = 30 };
@@ -162,25 +174,177 @@ static int try_load(const char *path, struct param_report *report, struct cairn_
 
 static void missing_and_left_over_tensors_are_named(void)
 {
-    static const struct changes tried[] = {
-        { .drop = "blocks.1.self_attn.q.weight" },
-        { .rename = "blocks.1.self_attn.q.weight", .to = "blocks.1.self_attn.qq.weight" },
-        { .add = "blocks.1.self_attn.z.weight" },
+    static const struct {
+        struct changes changes;
+        const char *missing, *unexpected;
+        int said; /* how often the message has the missing name, or the nearest to what is left over */
+    } rows[] = {
+        { { .drop = "blocks.1.self_attn.q.weight" }, "blocks.1.self_attn.q.weight\n", NULL, 1 },
+        { { .rename = "blocks.1.self_attn.q.weight", .to = "blocks.1.self_attn.qq.weight" },
+          "blocks.1.self_attn.q.weight\n",
+          "blocks.1.self_attn.qq.weight\n",
+          2 },
+        { { .add = "blocks.1.self_attn.qqq.weight" }, NULL, "blocks.1.self_attn.qqq.weight\n", 1 },
+        { { .prefix = "model.diffusion_model.",
+            .rename = "blocks.1.self_attn.q.weight",
+            .to = "blocks.1.self_attn.qq.weight" },
+          "model.diffusion_model.blocks.1.self_attn.q.weight\n",
+          "model.diffusion_model.blocks.1.self_attn.qq.weight\n",
+          2 },
     };
-    for (size_t i = 0; i < ARRAY_LEN(tried); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct cairn_error err = { 0 };
-        struct param_report report;
+        CLEANUP(param_report_release) struct param_report report = { 0 };
         char path[256];
+        int said = 0;
         snprintf(path, sizeof(path), "%s", in_folder(new_folder(), "m.safetensors"));
-        copy_changed(check_data(official), path, &tried[i]);
+        copy_changed(check_data(official), path, &rows[i].changes);
         CHECK(try_load(path, &report, &err));
         CHECK_INT(err.code, CAIRN_EFORMAT);
-        if (i < 2)
-            CHECK_STR(report.missing.s, "blocks.1.self_attn.q.weight\n");
-        if (i)
-            CHECK_HAS(err.msg, i == 1 ? tried[i].to : tried[i].add);
-        param_report_release(&report);
+        CHECK_STR(report.missing.s, rows[i].missing);
+        CHECK_STR(report.unexpected.s, rows[i].unexpected);
+        for (const char *at = err.msg; (at = strstr(at, "blocks.1.self_attn.q.weight")); at++)
+            said++;
+        CHECK_INT(said, rows[i].said);
     }
+}
+
+/* A tensor of another shape, and files that end early. */
+static void damaged_files_are_refused(void)
+{
+    struct cairn_error err = { 0 };
+    struct wan_file_info info;
+    char path[256];
+    size_t n;
+    snprintf(path, sizeof(path), "%s", in_folder(new_folder(), "m.safetensors"));
+    CLEANUP(param_report_release) struct param_report report = { 0 };
+    copy_changed(
+        check_data(official), path,
+        &(struct changes){ .drop = "blocks.1.norm3.bias", .add = "blocks.1.norm3.bias", .add_n = 65 });
+    CHECK(try_load(path, &report, &err));
+    CHECK_HAS(err.msg, "blocks.1.norm3.bias");
+    CHECK_INT(err.code, CAIRN_EFORMAT);
+    char *bytes = slurp(check_data(official), &n);
+    for (size_t cut = 0; cut < n; cut = cut * 3 + 5) {
+        CHECK(!file_write(path, bytes, cut, &err));
+        CHECK(wan_file_read_info(path, CLIP_HEADS, &info, &err));
+        CHECK_HAS(err.msg, path);
+    }
+    free(bytes);
+}
+
+/* A NaN in a vector is refused like one in a matrix. */
+static void nan_is_refused(void)
+{
+    struct cairn_error err = { 0 };
+    CLEANUP(param_report_release) struct param_report report = { 0 };
+    char path[256];
+    snprintf(path, sizeof(path), "%s", in_folder(new_folder(), "m.safetensors"));
+    copy_changed(
+        check_data(official), path,
+        &(struct changes){
+            .drop = "blocks.1.norm3.bias", .add = "blocks.1.norm3.bias", .add_n = 64, .value = NAN });
+    CHECK(try_load(path, &report, &err));
+    CHECK_HAS(err.msg, "blocks.1.norm3.bias");
+}
+
+/* Files of tensors of size 2 x 2 under one name, and what they are. */
+static void other_files_are_called_by_their_name(void)
+{
+    static const struct {
+        const char *tensor, *word;
+        bool is_wan; /* beside the tensors of a Wan model */
+    } rows[] = {
+        { "diffusion_model.blocks.0.self_attn.q.lora_A.weight", "LoRA", false },
+        { "lora_unet_blocks_0_self_attn_q.lora_down.weight", "LoRA", false },
+        { "decoder.upsamples.0.residual.2.weight", "VAE", false },
+        { "encoder.down_blocks.0.conv1.weight", "VAE", false },
+        { "blocks.0.pos_embedding.embedding.weight", "text encoder", false },
+        { "encoder.block.0.layer.0.SelfAttention.q.weight", "text encoder", false },
+        { "visual.transformer.0.attn.to_qkv.weight", "CLIP", false },
+        { "double_blocks.0.img_attn.qkv.weight", "Flux", false },
+        { "model.diffusion_model.input_blocks.0.0.weight", "U-Net", false },
+        { "model.layers.0.self_attn.q_proj.weight", "language model", false },
+        { "latents_1x2x2_bfloat16", "cache", false },
+        { "x.y", "head.modulation", false },
+        { "vace_patch_embedding.weight", "VACE", true },
+        { "img_emb.emb_pos", "FLF2V", true },
+        { "face_adapter.fuser.weight", "Animate", true },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct cairn_error err = { 0 };
+        struct wan_file_info info;
+        struct changes c = { .add = rows[i].tensor, .n = rows[i].is_wan ? 0 : 1 };
+        char path[256];
+        snprintf(path, sizeof(path), "%s", in_folder(new_folder(), "m.safetensors"));
+        if (!rows[i].is_wan)
+            c.drop = "patch_embedding.weight"; /* the first, so that none is left */
+        copy_changed(check_data(official), path, &c);
+        CHECK(wan_file_read_info(path, CLIP_HEADS, &info, &err));
+        CHECK_INT(err.code, CAIRN_EFORMAT);
+        CHECK_HAS(err.msg, rows[i].word);
+        CHECK_HAS(err.msg, path);
+        CHECK(err.hint[0]);
+    }
+}
+
+/* fp8 does not make a text encoder a Wan. */
+static void an_fp8_text_encoder_is_one(void)
+{
+    struct cairn_error err = { 0 };
+    struct wan_file_info info;
+    char path[256];
+    snprintf(path, sizeof(path), "%s", in_folder(new_folder(), "umt5.safetensors"));
+    copy_changed(check_data(fp8_scaled), path,
+                 &(struct changes){ .rename = "head.modulation", .to = "shared.weight" });
+    CHECK(wan_file_read_info(path, CLIP_HEADS, &info, &err));
+    CHECK_HAS(err.msg, "fp8");
+    CHECK_HAS(err.msg, "text encoder");
+}
+
+static void control_models_are_recognised(void)
+{
+    struct wan_shape s = { .layers = 1,
+                           .heads = 1,
+                           .width = 128,
+                           .ffn = 20,
+                           .in = 48,
+                           .out = 16,
+                           .text_width = 10,
+                           .time_width = 6,
+                           .text_rows = 512,
+                           .clip_rows = 257 };
+    struct cairn_error err = { 0 };
+    struct wan_file_info info;
+    char path[256];
+    snprintf(path, sizeof(path), "%s", in_folder(new_folder(), "m.safetensors"));
+    struct wan *m = open_wan(&f32, &s, NULL);
+    fill(&m->params[0], &m->weights[0]);
+    save_wan(m, path);
+    model_close(&m->model);
+    CHECK(!wan_file_read_info(path, 0, &info, &err));
+    CHECK(info.control && info.shape.in == 48 && info.shape.out == 16);
+}
+
+static void every_system_call_may_fail(void)
+{
+    bool reached = true;
+    int failed = 0;
+    for (int nth = 1; reached && nth < 10000; nth += nth < 30 ? 1 : 17) {
+        struct cairn_error err = { 0 };
+        CLEANUP(param_report_release) struct param_report report = { 0 };
+        struct wan_shape s = { 0 };
+        s = shape_of(check_data(official));
+        struct wan *m = open_wan(&f32, &s, NULL);
+        fault_arm(nth, EIO);
+        int r = wan_file_load(m, 0, check_data(fp8_scaled), &report, &err);
+        reached = fault_disarm();
+        failed += r != 0;
+        if (r)
+            CHECK(err.code && err.msg[0] && reached);
+        model_close(&m->model);
+    }
+    CHECK(!reached && failed > 10);
 }
 
 static void all(void)
@@ -190,8 +354,15 @@ static void all(void)
     RUN(other_shapes_come_back);
     RUN(a_config_tells_the_heads);
     RUN(names_and_prefixes_are_stripped);
+    RUN(torch_files_are_read);
     RUN(shards_are_found_by_one_of_them);
     RUN(missing_and_left_over_tensors_are_named);
+    RUN(damaged_files_are_refused);
+    RUN(nan_is_refused);
+    RUN(other_files_are_called_by_their_name);
+    RUN(an_fp8_text_encoder_is_one);
+    RUN(control_models_are_recognised);
+    RUN(every_system_call_may_fail);
 }
 
 int main(void)
