@@ -146,7 +146,8 @@ static void run_case(struct run *run, struct file *files, size_t n, size_t which
         }
     c.others = ARENA_NEW(&c.arena, struct golden_other, n);
     for (size_t i = 0; i < n; i++)
-        c.others[i] = (struct golden_other){ kind_of(&files[i].st) ? NULL : &files[i].st, false };
+        c.others[i] = (struct golden_other){ .file = kind_of(&files[i].st) ? NULL : &files[i].st,
+                                             .path = files[i].path };
     c.n_others = n;
     files[which].used = true;
     bool ok = !kind->run(&c) && c.worst <= 1;

@@ -10,6 +10,7 @@
 
 struct golden_other {
     const struct st_file *file; /* NULL: a case of its own */
+    const char *path;
     bool used;
 };
 

@@ -3,6 +3,7 @@
  * LoRA, with and without gradient checkpointing, and some steps of AdamW. */
 #include "base/str.h"
 #include "golden.h"
+#include "nn/wan_file.h"
 #include "nn/wan_inside.h"
 #include "train/optim.h"
 #include <math.h>
@@ -354,6 +355,89 @@ static int train(struct wan_case *t)
     return c->storage == GPU_F32 ? compare_finals(t) : 0;
 }
 
+/* ---- the same model in other files ---- */
+
+static bool same_shape(const struct wan_shape *a, const struct wan_shape *b)
+{
+    return a->layers == b->layers && a->width == b->width && a->ffn == b->ffn && a->in == b->in &&
+           a->out == b->out && a->text_width == b->text_width && a->clip_width == b->clip_width;
+}
+
+/* Whether the base now has the vectors that the case's own file has: they are the same in every format. */
+static bool is_this_model(struct wan_case *t, const float *bias, size_t n)
+{
+    float *got = ARENA_NEW(&t->c->arena, float, n);
+    return !weights_get(&t->m->weights[0], &t->m->params[0].list[t->m->patch.b], got, &t->c->err) &&
+           !memcmp(got, bias, n * sizeof(*got));
+}
+
+/* What the model must say: for fp8 weights there is a file with that alone. */
+static const float *expected_output(struct wan_case *t, bool scaled, const float *got)
+{
+    struct golden *c = t->c;
+    const float *best = NULL;
+    double least = INFINITY;
+    for (size_t i = 0; scaled && i < c->n_others; i++) {
+        const struct st_file *f = c->others[i].file;
+        const struct st_tensor *out = f && f->n_tensors == 1 ? st_find(f, "out.base") : NULL;
+        float *want = out && out->elements == t->numbers ? golden_floats(c, f, "out.base", NULL) : NULL;
+        double error = 0;
+        for (size_t k = 0; want && k < t->numbers; k++)
+            error = fmax(error, fabs((double)want[k] - (double)got[k]));
+        if (!want || error >= least)
+            continue;
+        least = error;
+        best = want;
+        c->others[i].used = true;
+    }
+    return scaled ? best : golden_floats(c, c->file, "out.base", NULL);
+}
+
+/* Diffusers names, fp8 with scales: a checkpoint that says no case's name. */
+static int compare_other_files(struct wan_case *t)
+{
+    struct golden *c = t->c;
+    size_t n;
+    const struct param *bias_param = &t->m->params[0].list[t->m->patch.b];
+    float *bias = ARENA_NEW(&c->arena, float, bias_param->columns),
+          *got = ARENA_NEW(&c->arena, float, t->numbers);
+    if (load_base(t) || weights_get(&t->m->weights[0], bias_param, bias, &c->err))
+        return -1;
+    n = bias_param->columns;
+    for (size_t i = 0; i < c->n_others; i++) {
+        const struct st_file *f = c->others[i].file;
+        struct wan_file_info info;
+        struct cairn_error ignored;
+        struct param_report report = { 0 };
+        if (!f || f == c->weights || f == c->lora || st_meta_find(f, "golden") ||
+            wan_file_read_info(c->others[i].path, t->m->shape.heads, &info, &ignored) ||
+            !same_shape(&info.shape, &t->m->shape))
+            continue;
+        int r = wan_file_load(t->m, 0, c->others[i].path, &report, &c->err);
+        param_report_release(&report);
+        if (r || !is_this_model(t, bias, n))
+            return r;
+        c->others[i].used = true;
+        struct model_pass p = { .scale = 1 };
+        if (wan_put(t->work, 0, &t->batch, &c->err) || wan_run(t->work, &p, NULL, &c->err) ||
+            wan_output(t->work, 0, got, &c->err))
+            return -1;
+        const float *want = expected_output(t, info.scaled, got);
+        if (!want)
+            return cairn_fail(&c->err, CAIRN_EFORMAT, "%s: there is no output to compare with",
+                              c->others[i].path);
+        golden_compare(c, arena_printf(&c->arena, "out.base of %s", c->others[i].path), got, want, t->numbers,
+                       2e-5, 1);
+    }
+    return 0;
+}
+
+static int clear_lora(struct wan_case *t)
+{
+    const struct lora *l = &t->m->loras[0];
+    return weights_clear(&l->weights, &l->params, NULL, &t->c->err);
+}
+
 static int run_wan(struct golden *c)
 {
     struct wan_case t = { .c = c };
@@ -361,7 +445,8 @@ static int run_wan(struct golden *c)
     int r = open_case(&t) || compare_output(&t, "out.base") || compare_blocks(&t, "act.blocks.") ||
                     load_lora(&t) || compare_output(&t, "out.lora") ||
                     compare_blocks(&t, "act.lora.blocks.") || compare_grads(&t) || open_work(&t, true) ||
-                    compare_grads(&t) || (st_find(c->file, "train.loss") && train(&t))
+                    compare_grads(&t) || (st_find(c->file, "train.loss") && train(&t)) || clear_lora(&t) ||
+                    compare_other_files(&t)
                 ? -1
                 : 0;
     optim_close(t.optim);
