@@ -99,8 +99,8 @@ int cmd_plan(int argc, char **argv)
     static const struct opt_usage usage = {
         .synopsis = "cairn plan [options] CONFIG.yaml",
         .about = "Computes the device and host memory of a training job, and what is offloaded, recomputed "
-                 "or shrunk to make it fit. It reads the data as training does, but trains nothing and "
-                 "does not allocate that memory. Exit status: 0 it fits, 1 it does not, 2 wrong "
+                 "or shrunk to make it fit. It neither prepares the data nor "
+                 "allocates that memory. Exit status: 0 it fits, 1 it does not, 2 wrong "
                  "configuration, 3 no such device.",
         .examples =
             "  cairn plan configs/gpt-10m.yaml --set data.path=book.txt\n"

@@ -88,6 +88,7 @@ struct task_env job_task_env(struct job *j)
         .sink = { .say = say_line, .context = j },
         .stop = j->o->stop,
         .arena = &j->arena,
+        .only_plan = j->only_plan || j->o->dry_run,
     };
 }
 

@@ -46,7 +46,8 @@ struct job {
     struct ticker ticker;
     struct step_watch watch;
     struct job_memory memory;
-    bool quiet; /* the caller reports the fallbacks at the start */
+    bool quiet;     /* the caller reports the fallbacks at the start */
+    bool only_plan; /* no step follows */
     char config_hash[33];
     bool other_config; /* not that of the resumed run */
     const char *why_storage;

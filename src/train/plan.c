@@ -38,7 +38,7 @@ static void report_plan(const struct job *j, struct train_plan *out)
 
 int train_plan(const struct train_options *o, struct train_plan *out, struct cairn_error *err)
 {
-    struct job j = { .o = o, .c = o->config, .quiet = true };
+    struct job j = { .o = o, .c = o->config, .quiet = true, .only_plan = true };
     *out = (struct train_plan){ 0 };
     int r = job_resolve(&j, err);
     job_set_start(&j);

@@ -4,7 +4,8 @@
  *
  * model.kind chooses the task.  A new kind is a file with a struct task_ops and a word in the list of task.c.
  *
- * Order of calls: open reads or prepares the data, possibly with networks of its own that it frees again;
+ * Order of calls: open reads or prepares the data, possibly with networks of its own that it frees again
+ * (with env.only_plan, only what the model's size depends on);
  * new_model creates the model without memory, so that the engine can plan; fill_model loads or initializes
  * the weights once the engine has allocated them.  All results depend only on the configuration, the step and
  * the position within the step, so that a resumed run computes the same bits. */
@@ -26,6 +27,7 @@ struct task_env {
     struct message_sink sink;          /* for lines; tasks only say */
     const volatile sig_atomic_t *stop; /* Ctrl-C while something long is prepared; may be NULL */
     struct arena *arena;               /* lives as long as the task */
+    bool only_plan;                    /* no step follows: the memory is wanted, not the data */
 };
 
 /* A model that was saved, for samples without training. */

@@ -12,7 +12,7 @@
 struct gpt_task {
     struct task task; /* first */
     struct tokenizer *tokenizer;
-    struct data *data; /* NULL: the task only samples */
+    struct data *data; /* NULL: the task only samples or plans */
     struct gpt *gpt;
     struct sampler *sampler;
     int32_t *ids, *targets; /* of a micro-batch */
@@ -163,12 +163,17 @@ static int check_files(const struct data_options *d, struct cairn_error *err)
     return 0;
 }
 
+/* A plan needs no tokens, and a tokenizer only if the vocabulary follows from it. */
 static int open_data(struct gpt_task *t, struct cairn_error *err)
 {
     const struct task_env *e = &t->task.env;
     struct gpt_keys *k = e->config->own;
     struct data_options d = data_options(e);
-    if (check_files(&d, err) || open_tokenizer(t, err) || data_open(&d, t->tokenizer, &t->data, err))
+    if (check_files(&d, err))
+        return -1;
+    if (e->only_plan && k->model.vocab && !strcmp(k->data.tokenizer, "bpe"))
+        return 0;
+    if (open_tokenizer(t, err) || (!e->only_plan && data_open(&d, t->tokenizer, &t->data, err)))
         return -1;
     if (!k->model.vocab)
         k->model.vocab = tokenizer_vocab(t->tokenizer);
@@ -446,7 +451,6 @@ static void summary(const struct task *task)
     const struct gpt_shape *s = &t->gpt->shape;
     const struct lora *l = &t->gpt->lora;
     struct data_info d;
-    data_info_get(t->data, &d);
     message_say(
         &task->env.sink,
         "model     %s parameters: %zu layer%s of %zu heads, hidden size %zu, context %zu, vocabulary %zu",
@@ -455,6 +459,11 @@ static void summary(const struct task *task)
     if (l->rank)
         message_say(&task->env.sink, "lora      rank %zu, %s parameters in %zu matrices", l->rank,
                     task_count_text(task->env.arena, params_count(&l->params)), l->params.n / 2);
+    if (!t->data) {
+        message_say(&task->env.sink, "data      not read; %zu tokens per sequence", task->extent);
+        return;
+    }
+    data_info_get(t->data, &d);
     message_say(&task->env.sink,
                 "data      %s training tokens, %s validation tokens; %zu tokens per sequence",
                 task_count_text(task->env.arena, d.tokens), task_count_text(task->env.arena, d.val_tokens),

@@ -16,11 +16,11 @@ struct train_options {
     struct job_config *config; /* read, but not filled in yet */
     const char *dir;           /* of the run */
     bool resume;               /* from the newest complete checkpoint in dir, if there is one */
-    bool dry_run;              /* only print what would be done */
-    bool debug;                /* kernels check indices and values; slow */
-    const char *profile;       /* file for a trace of a few steps, after which the job ends; NULL: none */
-    const char *version;       /* of cairn */
-    struct gpu *g;             /* the device, and why it was chosen */
+    bool dry_run;        /* only print what would be done; the model is loaded, the data is not prepared */
+    bool debug;          /* kernels check indices and values; slow */
+    const char *profile; /* file for a trace of a few steps, after which the job ends; NULL: none */
+    const char *version; /* of cairn */
+    struct gpu *g;       /* the device, and why it was chosen */
     const char *why_device;
     const char *workaround; /* workaround in force since a device failed, as in run.json; NULL: none */
     const char *restarted;  /* why this process replaced another; NULL: it did not */
@@ -37,8 +37,8 @@ struct train_options {
 enum train_end { TRAIN_FINISHED, TRAIN_STOPPED, TRAIN_WAS_FINISHED, TRAIN_TORN };
 int train_run(const struct train_options *o, enum train_end *end, struct cairn_error *err);
 
-/* The memory a job needs, and the layout that makes it fit.  Nothing stays allocated; a task that prepares
- * its data on the device allocates what it needs for that and frees it. */
+/* The memory a job needs, and the layout that makes it fit.  Nothing is allocated on the device for long, and no
+ * data is prepared. */
 struct train_plan {
     struct {
         const char *name;

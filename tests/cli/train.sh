@@ -283,6 +283,19 @@ several_wrong_keys_are_told_at_once()
     err_has "['*"
 }
 
+a_plan_tokenizes_nothing()
+{
+    for bpe in 0 1; do
+        rm -rf planned
+        [ "$bpe" = 0 ] || set -- --set data.tokenizer=bpe --set data.vocab=300 --set model.vocab=300
+        XDG_CACHE_HOME=$PWD/planned run plan job.yaml "$@" --json
+        status_is 0
+        XDG_CACHE_HOME=$PWD/planned run train job.yaml "$@" --dry-run --set run.dir=planned/none
+        status_is 0
+        [ ! -e planned/cairn/tokens ] || fail 'it tokenized the data'
+    done
+}
+
 a_dry_run_writes_nothing()
 {
     rm -rf dry && mkdir dry && cp text.txt job.yaml dry
@@ -489,6 +502,7 @@ it a_run_is_enough
 it a_run_that_is_stopped_says_how_to_go_on
 it several_wrong_keys_are_told_at_once
 it jobs_of_other_trainers_are_known
+it a_plan_tokenizes_nothing
 it a_dry_run_writes_nothing
 it a_profile_leaves_its_file_only
 it a_run_leaves_its_files
