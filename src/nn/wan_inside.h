@@ -4,6 +4,7 @@
 #ifndef CAIRN_NN_WAN_INSIDE_H
 #define CAIRN_NN_WAN_INSIDE_H
 
+#include "gpu/save_ring.h"
 #include "nn/wan_work.h"
 
 extern const struct model_ops wan_model_ops; /* wan_model.c */
@@ -58,6 +59,7 @@ struct wan_work {
     void *clip_norm, *clip_inner, *clip; /* and the image */
     float *clip_mean, *clip_rstd;
     void **x;                      /* the input of each block, and the output of the last */
+    struct save_ring ring;         /* of the inputs, where the host saves them */
     struct wan_activations *saved; /* of each block; one for all where they are computed again */
     void *branch;                  /* what a block adds, before its gate */
     float *last_mean, *last_rstd;

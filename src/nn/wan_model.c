@@ -60,6 +60,7 @@ const struct model_ops wan_model_ops = {
     .work_close = wan_work_close,
     .run = wan_run,
     .loss = wan_loss,
+    .can_save_on_host = true,
     .file_name = file_name,
     .save = save,
     .load = load,

@@ -189,13 +189,18 @@ static int head_back(const struct wan_at *at, struct cairn_error *err)
 static int forward(struct wan_at *at, struct cairn_error *err)
 {
     size_t layers = at->m->shape.layers;
-    if (wan_need_rope(at->w, at->slot->size, err) || embed_time(at, err) || embed_text(at, err) ||
-        (at->m->shape.clip_width && embed_image(at, err)) || embed_patches(at, err))
+    struct gpu_stream *stream = at->nn->stream;
+    struct save_ring *ring = &at->w->ring;
+    if (save_ring_first(ring, stream, err) || wan_need_rope(at->w, at->slot->size, err) ||
+        embed_time(at, err) || embed_text(at, err) || (at->m->shape.clip_width && embed_image(at, err)) ||
+        embed_patches(at, err))
         return -1;
     for (size_t i = 0; i < layers; i++) {
         at->layer = i;
-        if (weights_need(at->weights, at->nn->stream, i, i + 1 < layers ? i + 1 : i, err) ||
-            wan_block_forward(at, err) || weights_passed(at->weights, at->nn->stream, i, err))
+        if (weights_need(at->weights, stream, i, i + 1 < layers ? i + 1 : i, err) ||
+            save_ring_next(ring, i, stream, err) || wan_block_forward(at, err) ||
+            save_ring_save(ring, i, stream, at->grads != NULL, err) ||
+            weights_passed(at->weights, stream, i, err))
             return -1;
     }
     return head(at, err);
@@ -203,14 +208,17 @@ static int forward(struct wan_at *at, struct cairn_error *err)
 
 static int backward(struct wan_at *at, struct cairn_error *err)
 {
+    struct gpu_stream *stream = at->nn->stream;
+    struct save_ring *ring = &at->w->ring;
     if (head_back(at, err))
         return -1;
     for (size_t i = at->m->shape.layers; i-- > 0;) {
         bool again = at->w->o.recompute && i + 1 < at->m->shape.layers; /* the last block's are still valid */
         at->layer = i;
-        if (weights_need(at->weights, at->nn->stream, i, i ? i - 1 : 0, err) ||
+        if (weights_need(at->weights, stream, i, i ? i - 1 : 0, err) ||
+            save_ring_need(ring, i, stream, err) ||
             (again ? wan_block_inside(at, err) : wan_modulate_block(at, err)) || wan_block_back(at, err) ||
-            weights_passed(at->weights, at->nn->stream, i, err))
+            save_ring_passed(ring, i, stream, err) || weights_passed(at->weights, stream, i, err))
             return -1;
     }
     return 0;

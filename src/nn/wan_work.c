@@ -149,12 +149,17 @@ static void plan_conditions(struct work_memory *p, struct wan_work *w)
     w->clip_rstd = work_memory_add(p, rows * sizeof(float));
 }
 
+static bool saves_on_host(const struct wan_work *w)
+{
+    return w->o.train && w->o.inputs_on_host;
+}
+
 static void plan_blocks(struct work_memory *p, struct wan_work *w)
 {
     struct sizes z = sizes_of(w);
     bool each = w->o.train && !w->o.recompute;
     size_t layers = w->m->shape.layers;
-    for (size_t i = 0; i <= layers; i++)
+    for (size_t i = saves_on_host(w) ? layers : 0; i <= layers; i++)
         w->x[i] = i < 2 || w->o.train ? work_memory_add(p, z.stream) : w->x[i - 2];
     for (size_t i = 0; i < layers; i++)
         if (!i || each)
@@ -285,10 +290,16 @@ struct work_bytes wan_work_bytes(const struct model *model, const struct work_op
     struct wan *m = (struct wan *)model;
     struct wan_work *w = new_work(m, o);
     struct work_memory p = { 0 };
+    struct work_bytes b = { .packed = packed_bytes(m, o) };
     if (w)
         plan_work(&p, w);
+    b.own = p.used;
+    if (w && saves_on_host(w)) {
+        b.own += save_ring_device_bytes(m->shape.layers, sizes_of(w).stream);
+        b.host = save_ring_host_bytes(m->shape.layers, sizes_of(w).stream);
+    }
     wan_work_close((struct work *)w);
-    return (struct work_bytes){ .own = p.used, .packed = packed_bytes(m, o) };
+    return b;
 }
 
 static int alloc_all(struct wan_work *w, struct cairn_error *err)
@@ -297,7 +308,9 @@ static int alloc_all(struct wan_work *w, struct cairn_error *err)
     size_t packed = packed_bytes(w->m, &w->o), table = w->o.extent * (wan_head_size(&w->m->shape) / 2);
     struct work_memory counted = { 0 }, p = { 0 };
     plan_work(&counted, w);
-    if (gpu_alloc(nn->g, GPU_MEM_DEVICE, counted.used, &w->memory, err) ||
+    if ((saves_on_host(w) &&
+         save_ring_open(&w->ring, nn->g, w->m->shape.layers, sizes_of(w).stream, w->x, err)) ||
+        gpu_alloc(nn->g, GPU_MEM_DEVICE, counted.used, &w->memory, err) ||
         gpu_staging_open(nn->g, w->o.slots * slot_bytes(w), &w->staging, err) ||
         gpu_staging_open(nn->g, w->o.samples * parts_most(w) * sizeof(float), &w->losses, err) ||
         gpu_staging_open(nn->g, 2 * table * sizeof(float), &w->rope_staging, err) ||
@@ -332,6 +345,7 @@ void wan_work_close(struct work *work)
     if (!w)
         return;
     struct gpu *g = w->m->nn->g;
+    save_ring_close(&w->ring);
     if (w->memory)
         gpu_free(g, GPU_MEM_DEVICE, w->memory);
     gpu_staging_close(g, &w->staging);

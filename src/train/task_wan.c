@@ -359,17 +359,24 @@ static int new_model(struct task *task, struct cairn_error *err)
     return 0;
 }
 
+static int reload_base(struct task *task, size_t base, struct cairn_error *err)
+{
+    struct wan_job *t = wan_job_of(task);
+    struct param_report report = { 0 };
+    int r = wan_file_load(t->wan, base, t->files.bases[base].path, &report, err);
+    param_report_release(&report);
+    return r;
+}
+
 static int load_base(struct wan_job *t, size_t base, struct cairn_error *err)
 {
     const struct wan_base_file *f = &t->files.bases[base];
-    struct param_report report = { 0 };
     CLEANUP(str_release) struct str said = { 0 };
-    int r = wan_file_load(t->wan, base, f->path, &report, err);
+    if (reload_base(&t->task, base, err))
+        return -1;
     wan_kind_say(&f->kind, &f->info, &said);
-    if (!r)
-        message_say(&t->task.env.sink, "%s: %s", f->path, said.s);
-    param_report_release(&report);
-    return r;
+    message_say(&t->task.env.sink, "%s: %s", f->path, said.s);
+    return 0;
 }
 
 static int fill_model(struct task *task, struct cairn_error *err)
@@ -387,6 +394,17 @@ static size_t set_of_step(const struct task *task, uint64_t step)
 {
     const struct wan_job *t = wan_job_of(task);
     return wan_lora_of(t->wan, wan_job_expert(t, step));
+}
+
+static size_t base_of_step(const struct task *task, uint64_t step)
+{
+    return wan_job_expert(wan_job_of(task), step);
+}
+
+static size_t base_of_val(const struct task *task, uint64_t index, size_t n)
+{
+    (void)n;
+    return wan_job_val_expert(wan_job_of(task), index);
 }
 
 /* ---- validation; there are no samples ---- */
@@ -461,6 +479,9 @@ const struct task_ops task_wan = {
     .new_model = new_model,
     .fill_model = fill_model,
     .set_of_step = set_of_step,
+    .base_of_step = base_of_step,
+    .base_of_val = base_of_val,
+    .reload_base = reload_base,
     .put = wan_job_put,
     .val_samples = val_samples,
     .put_val = wan_job_put_val,

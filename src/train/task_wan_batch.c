@@ -205,13 +205,28 @@ static struct flow_time val_time(const struct wan_job *t, const struct noise_pla
                                .weight = 1 };
 }
 
+/* What a validation batch is made of; its first noise. */
+static struct sample val_sample(const struct wan_job *t, uint64_t index)
+{
+    size_t quarter = index % WAN_QUARTERS, which = index / WAN_QUARTERS % t->n_val;
+    struct sample s = {
+        .item = video_cache_item(t->cache, t->val_items[which]),
+        .place = { ~(uint64_t)t->task.env.config->train.seed, index, 0 },
+    };
+    s.time = val_time(t, &s.place, quarter);
+    return s;
+}
+
+size_t wan_job_val_expert(const struct wan_job *t, uint64_t index)
+{
+    struct sample s = val_sample(t, index);
+    return t->both && s.time.t >= t->flow.boundary ? 1 : 0;
+}
+
 int wan_job_put_val(struct task *task, struct work *w, uint64_t index, size_t n, struct cairn_error *err)
 {
     struct wan_job *t = (struct wan_job *)task;
-    size_t quarter = index % WAN_QUARTERS, which = index / WAN_QUARTERS % t->n_val;
-    const struct video_item *item = video_cache_item(t->cache, t->val_items[which]);
-    struct sample s = { .item = item, .place = { ~(uint64_t)task->env.config->train.seed, index, 0 } };
-    s.time = val_time(t, &s.place, quarter);
+    struct sample s = val_sample(t, index);
     if (reserve(t, n, err))
         return -1;
     for (size_t i = 0; i < n; i++) {
@@ -220,6 +235,6 @@ int wan_job_put_val(struct task *task, struct work *w, uint64_t index, size_t n,
         if (task->data_failed)
             return -1;
     }
-    struct wan_batch batch = batch_of(t, item, n, t->both && s.time.t >= t->flow.boundary ? 1 : 0);
+    struct wan_batch batch = batch_of(t, s.item, n, wan_job_val_expert(t, index));
     return wan_put(w, 0, &batch, err);
 }

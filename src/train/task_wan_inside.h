@@ -41,6 +41,7 @@ struct wan_job {
 
 /* The base that a step trains: 0, or with both experts 1 for the one for much noise. */
 size_t wan_job_expert(const struct wan_job *t, uint64_t step);
+size_t wan_job_val_expert(const struct wan_job *t, uint64_t index);
 int wan_job_put(struct task *task, struct work *w, size_t slot, uint64_t step, size_t micro, size_t n,
                 struct cairn_error *err);
 /* Batch `index` is one item with n noises, all at times of one quarter. */
