@@ -348,9 +348,8 @@ int job_open_work(struct job *j, struct cairn_error *err)
 
 /* ---- samples ---- */
 
-int job_sample(struct job *j, void *to, struct cairn_error *err)
+static int sample(struct job *j, struct cairn_error *err)
 {
-    (void)to;
     CLEANUP(str_release) struct str text = { 0 }, clean = { 0 };
     char dir[4096];
     snprintf(dir, sizeof(dir), "%s/samples", j->o->dir);
@@ -371,6 +370,24 @@ int job_sample(struct job *j, void *to, struct cairn_error *err)
     }
     job_say(j, "----");
     return 0;
+}
+
+/* The workspace of a step comes back whether there is a sample or not. */
+int job_sample(struct job *j, void *to, struct cairn_error *err)
+{
+    struct cairn_error why = { 0 };
+    (void)to;
+    if (!j->task->sample_alone)
+        return sample(j, err);
+    close_work(j);
+    int r = sample(j, &why);
+    j->task->ops->sample_close(j->task);
+    j->memory.used_bytes[MEMORY_SAMPLER] = 0;
+    if (job_open_work(j, err))
+        return -1;
+    if (r)
+        *err = why;
+    return r;
 }
 
 void job_close(struct job *j)

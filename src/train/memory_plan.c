@@ -65,6 +65,8 @@ void memory_plan(const struct memory_job *m, const struct job_layout *l, struct 
     out->device[MEMORY_ACTIVATIONS] = step.own;
     out->host[MEMORY_ACTIVATIONS] = step.host;
     out->device[MEMORY_SAMPLER] = sample.own;
+    if (m->task->sample_alone) /* what it needs beyond a step, whose memory it gets */
+        out->device[MEMORY_SAMPLER] = sample.own > step.own ? sample.own - step.own : 0;
     out->device[MEMORY_WORK] = m->fixed_bytes + at_least(at_least(step.sums, sample.sums), m->reserved.sums) +
                                at_least(at_least(step.packed, sample.packed), m->reserved.packed);
 }

@@ -50,6 +50,7 @@ struct task {
     enum task_speed speed; /* what the log says of it */
     size_t extent;         /* positions of the largest sample: tokens, latent cells */
     size_t hidden_size;    /* values per position: with extent, how much work a sample is */
+    bool sample_alone;     /* samples need so much memory that the workspace of a step is closed for them */
 
     bool data_failed; /* set by put if the data became unreadable */
 };
@@ -85,7 +86,7 @@ struct task_ops {
     uint64_t (*val_samples)(const struct task *t);
     int (*put_val)(struct task *t, struct work *w, uint64_t index, size_t n, struct cairn_error *err);
 
-    /* Peak memory that sampling needs besides training.  It may stay allocated until sample_close; for a task
+    /* Peak memory that sampling needs besides training; with sample_alone, besides the weights.  It may stay allocated until sample_close; for a task
      * that frees it after each sample, sample_close does nothing. */
     struct work_bytes (*sample_bytes)(const struct task *t);
     /* Generates samples and writes them below dir (the run's samples/); `text` gets what the terminal

@@ -30,6 +30,7 @@ static const struct config_key keys[] = {
     KEY(data.small, "4", "positions of half of the clips", FROM(1, 4096)),
     KEY(data.large, "8", "positions of the others", FROM(1, 4096)),
     KEY(sample.count, "1", "clips of a sample", FROM(1, 100)),
+    KEY(sample.alone, "false", "samples are made without the workspace of a step"),
     KEY(cache.scale, "0.5", "what latents are multiplied by", ABOVE_0(100)),
 };
 /* clang-format on */
@@ -277,6 +278,7 @@ static int open_saved(const struct task_env *e, const struct task_saved *s, stru
         .speed = TASK_S_PER_IT,
         .extent = (size_t)k->data.large,
         .hidden_size = (size_t)k->model.width,
+        .sample_alone = k->sample.alone,
     };
     *out = &t->task;
     return 0;

@@ -25,6 +25,7 @@ struct toy_keys {
     } data;
     struct {
         int64_t count;
+        bool alone;
     } sample;
     struct {
         double scale;

@@ -58,6 +58,29 @@ static void the_plan_is_the_peak(void)
     }
 }
 
+/* The memory of a step serves the sample too: the peak is the larger of both, whichever it is. */
+static void samples_alone_take_turns_with_steps(void)
+{
+    static const char *const kinds[][5] = {
+        { "train.batch=4", "data.large=16", "model.width=32" }, /* the step is larger */
+        { "train.batch=1", "data.large=2", "data.small=1", "data.channels=4000" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        const char *pairs[9] = { "sample.every=1", "eval.every=1", "train.steps=2", "sample.alone=false" };
+        memcpy(pairs + 4, kinds[i], sizeof(kinds[i]));
+        struct train_plan both = plan(0, pairs);
+        const char *beside = train(pairs);
+        pairs[3] = "sample.alone=true";
+        struct train_plan p = plan(0, pairs);
+        CHECK(p.device_bytes < both.device_bytes);
+        const char *dir = train(pairs);
+        if (on_gpu() || !i) /* the CPU packs less for so few rows than is planned */
+            check_near(kinds[i][0], (double)p.device_bytes, last_logged(dir, "mem_peak_bytes"));
+        check_same_run(dir, beside, 2);
+        CHECK(same_file(in(dir, "samples/step-2-0.raw"), in(beside, "samples/step-2-0.raw")));
+    }
+}
+
 /* Less and less memory: the layouts that are found, each of which is tried. */
 static void less_memory_makes_the_same_losses(void)
 {
@@ -284,6 +307,7 @@ static void run_all(void)
 {
     RUN(the_parts_of_the_plan_are_what_is_taken);
     RUN(the_plan_is_the_peak);
+    RUN(samples_alone_take_turns_with_steps);
     RUN(less_memory_makes_the_same_losses);
     RUN(what_is_offloaded_changes_no_bit);
     RUN(both_sets_move_and_come_back);
