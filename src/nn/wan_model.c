@@ -32,16 +32,21 @@ static const char *file_name(const struct model *m, size_t set, bool average)
 
 static int save(const struct model *m, const struct model_save *s, struct cairn_error *err)
 {
+    CLEANUP(arena_release) struct arena arena = { 0 };
     const struct wan_save *how = &wan_of(m)->save;
+    struct st_meta *meta = ARENA_NEW(&arena, struct st_meta, how->n_meta + 1);
     char path[4096];
+    meta[0] = (struct st_meta){ "ss_steps", arena_printf(&arena, "%llu", (unsigned long long)s->step) };
+    for (size_t i = 0; i < how->n_meta; i++)
+        meta[i + 1] = how->meta[i];
     snprintf(path, sizeof(path), "%s/%s", s->dir, file_name(m, s->set, s->average));
     struct wan_lora_save o = {
         .path = path,
         .dialect = how->dialect,
         .dtype = how->dtype,
         .from = s->from,
-        .meta = how->meta,
-        .n_meta = how->n_meta,
+        .meta = meta,
+        .n_meta = how->n_meta + 1,
     };
     return wan_lora_save(wan_of(m), s->set, &o, err);
 }

@@ -2,6 +2,7 @@
 #include "train/lora_start.h"
 #include "base/str.h"
 #include "tensor/lora.h"
+#include <string.h>
 
 int lora_start_resolve(struct job_config *c, struct cairn_error *err)
 {
@@ -20,7 +21,25 @@ int lora_start_resolve(struct job_config *c, struct cairn_error *err)
     return 0;
 }
 
-static void say_loaded(struct job *j, const struct param_report *report)
+static const char *path_of(const struct job *j, size_t set)
+{
+    const struct task_ops *ops = j->task->ops;
+    return ops->lora_path ? ops->lora_path(j->task, set) : j->c->lora.path;
+}
+
+/* Two LoRAs do not start from one. */
+static int check_paths(const struct job *j, struct cairn_error *err)
+{
+    CLEANUP(lora_close) struct lora_file l = { 0 };
+    struct cairn_error ignored;
+    if (j->task->model->n_loras < 2 || strcmp(path_of(j, 0), path_of(j, 1)) != 0 ||
+        lora_open(&l, path_of(j, 0), &ignored))
+        return 0;
+    cairn_fail(err, CAIRN_EUSAGE, "%s has one LoRA, but the job trains two", l.source.path);
+    return cairn_hint(err, "lora.high_noise_path names the second");
+}
+
+static void say_loaded(struct job *j, const char *path, const struct param_report *report)
 {
     CLEANUP(str_release) struct str text = { 0 };
     size_t missing = 0;
@@ -29,18 +48,22 @@ static void say_loaded(struct job *j, const struct param_report *report)
         missing++;
     if (missing)
         str_addf(&text, "; %zu layer%s not in the file, started anew", missing, missing == 1 ? "" : "s");
-    job_say(j, "%s: %s", j->c->lora.path, text.s);
+    job_say(j, "%s: %s", path, text.s);
 }
 
 int lora_start_load(struct job *j, struct cairn_error *err)
 {
     struct model *m = j->task->model;
     int r = 0;
-    for (size_t i = 0; i < m->n_loras && j->c->lora.path[0] && !r; i++) {
+    if (!j->c->lora.path[0])
+        return 0;
+    if (check_paths(j, err))
+        return -1;
+    for (size_t i = 0; i < m->n_loras && !r; i++) {
         struct param_report report = { 0 };
-        r = m->ops->load(m, i, j->c->lora.path, &report, err);
+        r = m->ops->load(m, i, path_of(j, i), &report, err);
         if (!r)
-            say_loaded(j, &report);
+            say_loaded(j, path_of(j, i), &report);
         param_report_release(&report);
     }
     return r ? cairn_wrap(err, "lora.path") : 0;

@@ -69,6 +69,8 @@ struct task_ops {
     void (*close)(struct task *t); /* with the model; after the workspaces */
     int (*new_model)(struct task *t, struct cairn_error *err);
     int (*fill_model)(struct task *t, struct cairn_error *err); /* from model.path, or new weights */
+    /* The file that a set of LoRAs starts from.  NULL: lora.path. */
+    const char *(*lora_path)(const struct task *t, size_t set);
 
     /* Which set of the model a step trains.  NULL: always the first. */
     size_t (*set_of_step)(const struct task *t, uint64_t step);

@@ -311,27 +311,6 @@ static const enum dtype save_dtypes[] = {
     [WAN_SAVE_F32] = DTYPE_F32,
 };
 
-/* What other programs show of a LoRA.  Nothing here depends on time, host or path. */
-static void set_metadata(struct wan_job *t)
-{
-    const struct job_config *c = config_of(t);
-    struct arena *a = t->task.env.arena;
-    const struct st_meta meta[] = {
-        { "ss_learning_rate", arena_printf(a, "%g", c->train.lr) },
-        { "ss_optimizer", optim_names[c->train.optimizer] },
-        { "ss_seed", arena_printf(a, "%lld", (long long)c->train.seed) },
-        { "ss_max_train_steps", arena_printf(a, "%lld", (long long)c->train.steps) },
-        { "ss_gradient_accumulation_steps", arena_printf(a, "%lld", (long long)c->train.accumulate) },
-        { "ss_timestep_sampling", flow_sampling_name(t->flow.sampling) },
-        { "ss_discrete_flow_shift", arena_printf(a, "%g", t->flow.shift) },
-        { "ss_weighting_scheme", flow_weighting_name(t->flow.weighting) },
-    };
-    struct st_meta *copy = ARENA_NEW(a, struct st_meta, ARRAY_LEN(meta));
-    memcpy(copy, meta, sizeof(meta));
-    t->wan->save.meta = copy;
-    t->wan->save.n_meta = ARRAY_LEN(meta);
-}
-
 static int new_model(struct task *task, struct cairn_error *err)
 {
     struct wan_job *t = wan_job_of(task);
@@ -350,11 +329,16 @@ static int new_model(struct task *task, struct cairn_error *err)
         .lora = &lora,
         .lora_per_expert = t->both && t->keys.lora.experts == WAN_LORA_TWO,
     };
+    if (t->keys.lora.high_noise_path[0] && !o.lora_per_expert)
+        return cairn_fail(err, CAIRN_EUSAGE, "lora.high_noise_path is set, but the job trains one LoRA");
     if (wan_new(task->env.nn, &t->shape, &o, &t->wan, err))
         return -1;
     t->wan->save.dialect = dialects[t->keys.save.format];
     t->wan->save.dtype = save_dtypes[t->keys.save.dtype];
-    set_metadata(t);
+    wan_job_set_metadata(t);
+    const char *note = wan_lora_note(t->wan, 0, t->wan->save.dialect);
+    if (note)
+        message_say(&task->env.sink, "warning: %s", note);
     task->model = &t->wan->model;
     return 0;
 }
@@ -388,6 +372,13 @@ static int fill_model(struct task *task, struct cairn_error *err)
         if (load_base(t, i, err))
             return -1;
     return 0;
+}
+
+static const char *lora_path(const struct task *task, size_t set)
+{
+    const struct wan_job *t = wan_job_of(task);
+    const char *high = t->keys.lora.high_noise_path;
+    return set && high[0] ? high : config_of(t)->lora.path;
 }
 
 static size_t set_of_step(const struct task *task, uint64_t step)
@@ -478,6 +469,7 @@ const struct task_ops task_wan = {
     .close = close_task,
     .new_model = new_model,
     .fill_model = fill_model,
+    .lora_path = lora_path,
     .set_of_step = set_of_step,
     .base_of_step = base_of_step,
     .base_of_val = base_of_val,

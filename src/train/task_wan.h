@@ -25,6 +25,7 @@ struct wan_keys {
     } model;
     struct {
         enum wan_lora_experts experts;
+        const char *high_noise_path; /* "": lora.path has both */
     } lora;
     struct {
         struct config_list path;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files of the Wan task share: task_wan.c opens it, task_wan_batch.c makes its batches. */
+ * What the files of the Wan task share: task_wan.c opens it, task_wan_batch.c makes its batches,
+ * task_wan_meta.c the metadata of its files. */
 #ifndef CAIRN_TRAIN_TASK_WAN_INSIDE_H
 #define CAIRN_TRAIN_TASK_WAN_INSIDE_H
 
@@ -47,5 +48,10 @@ int wan_job_put(struct task *task, struct work *w, size_t slot, uint64_t step, s
 /* Batch `index` is one item with n noises, all at times of one quarter. */
 int wan_job_put_val(struct task *task, struct work *w, uint64_t index, size_t n, struct cairn_error *err);
 void wan_job_free_batch(struct wan_host_batch *b);
+
+/* ---- task_wan_meta.c ---- */
+
+/* Of the LoRA's files. */
+void wan_job_set_metadata(struct wan_job *t);
 
 #endif

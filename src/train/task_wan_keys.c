@@ -25,6 +25,7 @@ static const struct config_key keys[] = {
 
     KEY(lora.experts, "two", "with both experts: a LoRA for each, or one for both as musubi-tuner trains it",
         .words = lora_experts),
+    KEY(lora.high_noise_path, "", "LoRA of the high-noise expert to start from, where lora.path is that of the other"),
 
     KEY(data.path, "[]", "required: one or more folders of musubi-tuner's caches (*_wan.safetensors)"),
     KEY(data.val_split, "0", "share of the items held out for validation", UNIT("share"), SHARE),
@@ -94,6 +95,9 @@ static int check(const struct job_config *c, struct cairn_error *err)
     if (!c->lora.rank && !c->lora.path[0])
         return config_clash(c, "lora.rank", "lora.rank", err,
                             "lora.rank is 0, but a Wan model is trained through a LoRA only");
+    if (k->lora.high_noise_path[0] && !c->lora.path[0])
+        return config_clash(c, "lora.high_noise_path", "lora.path", err,
+                            "lora.high_noise_path is set, but lora.path is not");
     if (c->sample.every)
         return config_clash(c, "sample.every", "sample.every", err,
                             "sample.every is %" PRId64 ", but a Wan job makes no samples yet: set it to 0",
