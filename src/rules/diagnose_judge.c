@@ -161,8 +161,9 @@ static void score_hits(struct judgement *j, enum issue i, enum weight w, enum wo
         return;
     }
     bool unsure = words == WORDING_SHARED && j->vendor == VENDOR_UNKNOWN;
-    if (i == ISSUE_TORCH_NOT_ROCM &&
-        j->vendor != VENDOR_AMD) /* nothing says that the machine has an AMD GPU */
+    /* Nothing says that the machine has an AMD GPU, and this happens on any. */
+    bool any_gpu = i == ISSUE_TORCH_NOT_ROCM || i == ISSUE_NAN || i == ISSUE_NATIVE_CRASH;
+    if (any_gpu && j->vendor != VENDOR_AMD)
         judge_raise(j, ISSUE_NOT_ROCM, score - 3 * UNSURE_LOSS);
     judge_raise(j, i, unsure ? score - UNSURE_LOSS : score);
 }

@@ -94,6 +94,8 @@ const struct issue_rule issue_rules_library[] = {
     /* Two copies of LLVM in one process. */
     { "registered more than once", "Option|CommandLine", NULL, ISSUE_LIB_LOAD, 88, 0, "LLVM" },
     { "inconsistency in registered CommandLine options", NULL, NULL, ISSUE_LIB_LOAD, 88, 0, "LLVM" },
+    { "bitcode", "not found|cannot find|could not", "riton", ISSUE_LIB_LOAD, 76, RULE_SOFT, "XLA, clang" },
+    { "opencl.bc", "not found|No such file|cannot|could not", "bitcode", ISSUE_LIB_LOAD, 80, 0, "clang, XLA" },
     { "cannot find ROCm device library", NULL, NULL, ISSUE_LIB_LOAD, 84, RULE_SOFT, "clang" },
     { "cannot find HIP runtime", NULL, NULL, ISSUE_LIB_LOAD, 84, RULE_SOFT, "clang" },
     { "failed to load backend", "hip|rocm", NULL, ISSUE_LIB_LOAD, 78, RULE_SOFT, "ggml" },

@@ -190,7 +190,8 @@ static double percent(size_t part, size_t n)
 
 static void the_form_of_a_log_does_not_matter(void)
 {
-    static const char *const files[] = { "cases", "more", "blind", "unseen", "later", "public", "threads" };
+    static const char *const files[] = { "cases", "more",   "blind",   "unseen",
+                                         "later", "public", "threads", "fresh" };
     struct shares s = { 0 };
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         char name[64];
