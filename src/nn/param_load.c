@@ -5,8 +5,8 @@
 #include "nn/param_layout.h"
 #include "nn/param_scale.h"
 #include "nn/quantize.h"
+#include "tensor/fp8_scaled.h"
 #include <float.h>
-#include <math.h>
 #include <stdlib.h>
 
 enum { WHOLE_MOST = 64 << 20 }; /* bytes that one thread transposes by itself */
@@ -33,10 +33,7 @@ static float limit_of(const struct reading *r)
 
 static bool is_within(const float *numbers, size_t n, float limit)
 {
-    bool within = true;
-    for (size_t i = 0; i < n; i++)
-        within &= fabsf(numbers[i]) <= limit;
-    return within;
+    return fp8_absmax(numbers, n) <= limit;
 }
 
 static int refuse_tensor(const struct reading *r, struct cairn_error *err)
@@ -144,10 +141,17 @@ static int load_some(void *loading, uint64_t at, size_t n, void *bytes, struct c
 
 static bool has_nan_codes(const uint8_t *codes, size_t n)
 {
-    uint32_t bad = 0;
-    for (size_t i = 0; i < n; i++)
-        bad |= (codes[i] & 0x7f) == 0x7f;
-    return bad;
+    enum { LANES = 64 };
+    uint8_t bad[LANES] = { 0 }, any = 0;
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++)
+            bad[k] |= (codes[i + k] & 0x7f) == 0x7f;
+    for (; i < n; i++)
+        any |= (codes[i] & 0x7f) == 0x7f;
+    for (int k = 0; k < LANES; k++)
+        any |= bad[k];
+    return any;
 }
 
 /* Rows of a tensor, and where their codes and scales go. */

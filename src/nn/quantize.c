@@ -2,26 +2,80 @@
 #include "nn/quantize.h"
 #include "base/thread.h"
 #include "tensor/fp8_scaled.h"
+#include <float.h>
+#include <math.h>
+#include <string.h>
 
-enum { BLOCK = 512, PIECE = 1 << 16 /* numbers */ };
+enum { BLOCK = 512, LANES = 32, PIECE = 1 << 16 /* numbers */ };
+
+/* The compiler makes vectors of the lanes. */
+static inline __attribute__((always_inline)) void divide(float *restrict v, const float *restrict x, size_t n,
+                                                         float scale)
+{
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++)
+            v[i + k] = x[i + k] / scale;
+    for (; i < n; i++)
+        v[i] = x[i] / scale;
+}
+
+/* To add 1.5 * 2^23 and to subtract it again rounds to an integer, ties to even. */
+static inline __attribute__((always_inline)) int32_t int8_code(float v)
+{
+    return (int32_t)(v + 12582912 - 12582912);
+}
+
+static inline __attribute__((always_inline)) void to_int8(uint8_t *restrict codes, const float *restrict v,
+                                                          size_t n)
+{
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        int32_t wide[LANES];
+        for (int k = 0; k < LANES; k++)
+            wide[k] = int8_code(v[i + k]);
+        for (int k = 0; k < LANES; k++)
+            codes[i + k] = (uint8_t)wide[k];
+    }
+    for (; i < n; i++)
+        codes[i] = (uint8_t)int8_code(v[i]);
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void divide_avx2(float *v, const float *x, size_t n, float scale)
+{
+    divide(v, x, n, scale);
+}
+
+__attribute__((target("avx2"))) static void to_int8_avx2(uint8_t *codes, const float *v, size_t n)
+{
+    to_int8(codes, v, n);
+}
+#else
+#define divide_avx2 divide
+#define to_int8_avx2 to_int8
+#endif
 
 void quantize_row(enum weights_format format, uint8_t *codes, float *scale, const float *x, size_t n)
 {
-    const float magic = 12582912; /* 1.5 * 2^23: adding it rounds to an integer, ties to even */
     float v[BLOCK];
-    *scale = fp8_absmax(x, n) / (format == WEIGHTS_INT8 ? 127 : 448);
+    bool avx2 = dtype_cpu() & DTYPE_CPU_AVX2;
+    float most = format == WEIGHTS_INT8 ? 127 : 448;
+    *scale = fp8_absmax(x, n) / most;
+    if (!(*scale > 0)) {
+        memset(codes, 0, n);
+        return;
+    }
     for (size_t at = 0, k; at < n; at += k) {
         k = n - at < BLOCK ? n - at : BLOCK;
-        for (size_t i = 0; i < k; i++)
-            v[i] = *scale > 0 ? x[at + i] / *scale : 0;
+        (avx2 ? divide_avx2 : divide)(v, x + at, k, *scale);
+        for (size_t i = 0; *scale < FLT_MIN && i < k; i++) /* a subnormal scale is coarse */
+            v[i] = fmaxf(fminf(v[i], most), -most);
         if (format == WEIGHTS_FP8)
             dtype_convert(codes + at, DTYPE_F8_E4M3, v, DTYPE_F32, k,
                           &(struct dtype_how){ .saturate = true });
         else
-            for (size_t i = 0; i < k; i++) {
-                float c = v[i] > 127 ? 127 : v[i] < -127 ? -127 : v[i]; /* a subnormal scale is coarse */
-                codes[at + i] = (uint8_t)(int8_t)(c + magic - magic);
-            }
+            (avx2 ? to_int8_avx2 : to_int8)(codes + at, v, k);
     }
 }
 
