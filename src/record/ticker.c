@@ -92,8 +92,10 @@ static void add_left(struct str *out, const struct ticker *t, double seconds)
     uint64_t done = t->last.step + 1 - t->first;
     if (t->last.step < t->first || t->last.step >= t->total)
         return;
+    double ratio =
+        t->work_done > 0 ? t->work_left / t->work_done : (double)(t->total - t->last.step) / (double)done;
     str_add(out, "  ETA ");
-    add_duration(out, seconds / (double)done * (double)(t->total - t->last.step));
+    add_duration(out, seconds * ratio);
 }
 
 /* The newest bins, as many as fit. */
@@ -148,6 +150,12 @@ static void remember(struct ticker *t, const struct step_record *m)
             step_record_set(&t->last, i, m->value[i]);
 }
 
+void ticker_work(struct ticker *t, double step, double left)
+{
+    t->step_work = step;
+    t->work_left = left;
+}
+
 void ticker_step(struct ticker *t, const struct step_record *m)
 {
     if (!t->out)
@@ -159,7 +167,10 @@ void ticker_step(struct ticker *t, const struct step_record *m)
     if (t->shown < 0) { /* the first step includes warm-up and says nothing about the others */
         t->started = at;
         t->first = m->step + 1;
+    } else {
+        t->work_done += t->step_work;
     }
+    t->step_work = 0;
     if (t->shown < 0 || at - t->shown >= (t->terminal ? terminal_every_s : plain_every_s))
         show(t, at);
 }

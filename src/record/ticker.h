@@ -20,6 +20,9 @@ struct ticker {
     double started, shown;   /* monotonic seconds; shown is negative before the first line */
     double bin[TICKER_BINS]; /* mean loss over equal numbers of steps, the last bin growing */
     size_t bins, per_bin, in_bin;
+    double step_work; /* of the last step, where steps differ; 0: they are alike */
+    double work_left; /* of the steps to come */
+    double work_done; /* of the timed steps */
     struct step_record last;
     uint64_t shown_step;
 };
@@ -27,6 +30,9 @@ struct ticker {
 /* total is the last step of the run. */
 void ticker_start(struct ticker *t, FILE *out, uint64_t total);
 void ticker_step(struct ticker *t, const struct step_record *m);
+/* Before ticker_step, where steps differ in their work: that of the step, and of all to come.  The ETA follows from
+ * it. */
+void ticker_work(struct ticker *t, double step, double left);
 /* Prints a message on a line of its own, above the progress line. */
 void ticker_say(struct ticker *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The last line stays. */

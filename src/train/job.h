@@ -55,7 +55,8 @@ struct job {
     /* For the next line of the log. */
     const char *event; /* NULL: none */
     char note[512];
-    double switch_s; /* spent since the last line on bringing the weights of a base; 0: none */
+    double work_left; /* of the steps to come, where a task says how much work each is */
+    double switch_s;  /* spent since the last line on bringing the weights of a base; 0: none */
 
     uint64_t saved_step; /* of the last checkpoint, whether it could be written or not */
     bool unsaved;        /* worth saving the same step again */

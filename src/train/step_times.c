@@ -38,15 +38,15 @@ double step_times_median(const struct step_times *p)
 }
 
 /* 10 times the median, and at least 10 s where hang_after_s is 60. */
-double step_times_slow_s(const struct step_times *p, int hang_after_s)
+double step_times_slow_s(const struct step_times *p, double work, int hang_after_s)
 {
-    double median = step_times_median(p);
+    double median = step_times_median(p) * work;
     return hang_after_s && median > 0 ? fmax(SLOW_TIMES * median, (double)hang_after_s / SLOW_SHARE) : 0;
 }
 
 /* A device that does not answer is detected earlier; this is for one that answers but makes no progress. */
-double step_times_end_s(const struct step_times *p, int hang_after_s)
+double step_times_end_s(const struct step_times *p, double work, int hang_after_s)
 {
-    double median = step_times_median(p);
+    double median = step_times_median(p) * work;
     return hang_after_s && median > 0 ? fmax(END_TIMES * median, (double)hang_after_s * END_SHARE) : 0;
 }

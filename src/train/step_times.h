@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Durations of the last steps of a run, and how long a step may take before it counts as slow or hung. */
+ * Durations of the last steps of a run, and how long a step may take before it counts as slow or hung.  Steps may differ in
+ * their work: then a duration is that of a unit of work. */
 #ifndef CAIRN_TRAIN_STEP_TIMES_H
 #define CAIRN_TRAIN_STEP_TIMES_H
 
@@ -12,7 +13,7 @@ struct step_times {
     size_t n;                     /* steps added so far, including the ignored ones */
 };
 
-/* Adds a completed step.  The first two are ignored: they compile kernels and tune matmuls. */
+/* Adds a completed step: its seconds, divided by its work if steps differ.  The first two are ignored: they compile kernels and tune matmuls. */
 void step_times_add(struct step_times *p, double seconds);
 /* The next steps differ from the previous ones. */
 void step_times_reset(struct step_times *p);
@@ -20,8 +21,9 @@ void step_times_reset(struct step_times *p);
 double step_times_median(const struct step_times *p);
 
 /* Seconds after which a step counts as slow, and after which it is aborted; 0: not known yet, or never.
- * hang_after_s is how long the device may take to answer a single call. */
-double step_times_slow_s(const struct step_times *p, int hang_after_s);
-double step_times_end_s(const struct step_times *p, int hang_after_s);
+ * work: of the step; 1 if all are alike.  hang_after_s is how long the device may take to answer a single
+ * call. */
+double step_times_slow_s(const struct step_times *p, double work, int hang_after_s);
+double step_times_end_s(const struct step_times *p, double work, int hang_after_s);
 
 #endif

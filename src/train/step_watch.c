@@ -52,7 +52,7 @@ static void report(void *to, double spent_s, const char *call)
     if (w->n_reported++ >= REPORTS_MOST)
         return;
     str_addf(&brief, "%s still running after %.1f s (median %.3g s)", w->what, spent_s,
-             step_times_median(&w->times));
+             step_times_median(&w->times) * w->o.work);
     if (last)
         str_addf(&brief, "; last queued: %.96s", last); /* another thread may be changing it */
     if (call)
@@ -76,10 +76,10 @@ void step_watch_begin(struct step_watch *w, const struct step_watch_options *o, 
     w->last = last;
     w->is_slow = false;
     struct watch_work work = {
-        .what = w->what, .slow_s = step_times_slow_s(&w->times, limit_s), .slow = report, .to = w
+        .what = w->what, .slow_s = step_times_slow_s(&w->times, o->work, limit_s), .slow = report, .to = w
     };
     if (gpu_info(o->g)->api != GPU_API_HOST) /* restarting does not help a slow CPU */
-        work.end_s = step_times_end_s(&w->times, limit_s);
+        work.end_s = step_times_end_s(&w->times, o->work, limit_s);
     snprintf(w->what, sizeof(w->what), "step %" PRIu64, step);
     if (o->dir[0])
         watch_work_begin(&work);
@@ -91,7 +91,7 @@ void step_watch_end(struct step_watch *w, bool done, double seconds)
     watch_work_end();
     if (!done)
         return;
-    step_times_add(&w->times, seconds);
+    step_times_add(&w->times, seconds / w->o.work);
     if (!w->is_slow || w->n_reported > REPORTS_MOST)
         return;
     snprintf(text, sizeof(text), "%s ended after %.1f s\n\n", w->what, seconds);

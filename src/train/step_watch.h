@@ -18,6 +18,7 @@ struct step_watch_options {
     /* Called from the watch thread while the job's thread is in its step. */
     void (*report)(void *to, const char *brief);
     void *to;
+    double work; /* of this step, above 0 */
 };
 
 /* One per job; initially all zero. */

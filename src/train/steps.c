@@ -114,6 +114,12 @@ static void report_slow(void *to, const char *brief)
     job_say(j, "%s", brief);
 }
 
+static double work_of(const struct job *j, uint64_t step)
+{
+    const struct task_ops *ops = j->task->ops;
+    return ops->step_cost ? ops->step_cost(j->task, step) : 1;
+}
+
 /* The step's weights, if those of another base were in use before.  The time for it is not the step's. */
 static int use_base(struct job *j, size_t base, struct cairn_error *err)
 {
@@ -138,6 +144,7 @@ static int take_step(struct job *j, void *to, struct cairn_error *err)
         .evidence = j->o->evidence,
         .report = report_slow,
         .to = j,
+        .work = work_of(j, j->state.step),
     };
     step_watch_begin(&j->watch, &watch, j->state.step + 1, &j->ticker.last);
     int r = compute_step(j, out, err);
@@ -407,19 +414,41 @@ static int catch_up(struct job *j, bool *stop_early, struct cairn_error *err)
     return 0;
 }
 
+/* Many steps are taken to go on like the first of them. */
+static double sum_work(const struct job *j)
+{
+    enum { MOST = 100000 };
+    uint64_t first = j->state.step, all = (uint64_t)j->c->train.steps;
+    uint64_t n = all > first ? all - first : 0, looked = n < MOST ? n : MOST;
+    double sum = 0;
+    for (uint64_t i = 0; i < looked; i++)
+        sum += work_of(j, first + i);
+    return looked ? sum * ((double)n / (double)looked) : 0;
+}
+
+static void count_work(struct job *j, uint64_t step)
+{
+    if (!j->task->ops->step_cost)
+        return;
+    double work = work_of(j, step);
+    j->work_left = fmax(0, j->work_left - work);
+    ticker_work(&j->ticker, work, j->work_left);
+}
+
 int job_run_steps(struct job *j, enum train_end *end, struct cairn_error *err)
 {
     bool stop_early = false;
     *end = TRAIN_FINISHED;
     if (catch_up(j, &stop_early, err))
         return -1;
+    j->work_left = j->task->ops->step_cost ? sum_work(j) : 0;
     while (j->state.step < (uint64_t)j->c->train.steps && !stop_early) {
         struct step s;
         if (job_retry_smaller(j, take_step, &s, err))
             return -1;
         if (is_broken(j, &s))
             return report_nan(j, &s, err);
-        j->state.step++;
+        count_work(j, j->state.step++);
         warn_host_dequant(j);
         warn_copies(j);
         job_warn_fragmented(j);

@@ -80,6 +80,8 @@ struct task_ops {
     size_t (*base_of_val)(const struct task *t, uint64_t index, size_t n);
     /* Fills the blocks of a base again, as fill_model did.  NULL: it cannot. */
     int (*reload_base)(struct task *t, size_t base, struct cairn_error *err);
+    /* How much work a step is, in any unit, above 0.  NULL: all are alike. */
+    double (*step_cost)(const struct task *t, uint64_t step);
     /* Micro-batch `micro` of a step, n samples, into a slot. */
     int (*put)(struct task *t, struct work *w, size_t slot, uint64_t step, size_t micro, size_t n,
                struct cairn_error *err);

@@ -79,6 +79,23 @@ static void the_first_step_is_not_timed(void)
     fclose(f);
 }
 
+/* Two steps of work 1 and 9 took 20 s; 30 of it is left. */
+static void work_decides_what_is_left(void)
+{
+    struct ticker t;
+    char line[TICKER_LINE];
+    FILE *f = tmpfile();
+    ticker_start(&t, f, 1000);
+    for (int i = 0; i < 3; i++) {
+        struct step_record m = at_step((uint64_t)i + 1, 3);
+        ticker_work(&t, i == 1 ? 1 : 9, i == 2 ? 30 : 50); /* the first is not timed */
+        ticker_step(&t, &m);
+    }
+    ticker_text(&t, 20, 80, line);
+    CHECK_HAS(line, "ETA 1:00");
+    fclose(f);
+}
+
 static void plain_lines_are_few(void)
 {
     struct ticker t;
@@ -131,6 +148,7 @@ int main(void)
     RUN(the_line);
     RUN(the_sparkline_spans_the_run);
     RUN(the_first_step_is_not_timed);
+    RUN(work_decides_what_is_left);
     RUN(plain_lines_are_few);
     RUN(one_line_on_a_terminal);
     return check_done();

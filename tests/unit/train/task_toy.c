@@ -385,6 +385,21 @@ static size_t set_of_step(const struct task *t, uint64_t step)
     return model_sets(t->model) == 1 ? 0 : base_of_step(t, step);
 }
 
+/* Of each batch, which is a forward pass where memory is not short. */
+static uint64_t size_of_batch(const struct task *t, uint64_t batch)
+{
+    return mix((uint64_t)t->env.config->train.seed, batch, 0) % 2;
+}
+
+static double step_cost(const struct task *t, uint64_t step)
+{
+    const struct config_train *c = &t->env.config->train;
+    double sum = 0;
+    for (uint64_t i = 0; i < (uint64_t)c->accumulate; i++)
+        sum += (double)extent_of(t, size_of_batch(t, step * (uint64_t)c->accumulate + i));
+    return sum;
+}
+
 /* Each batch has clips of one size, however it is divided. */
 static int put(struct task *task, struct work *w, size_t slot, uint64_t step, size_t micro, size_t n,
                struct cairn_error *err)
@@ -393,7 +408,7 @@ static int put(struct task *task, struct work *w, size_t slot, uint64_t step, si
     const struct config_train *c = &task->env.config->train;
     uint64_t seed = (uint64_t)c->seed, half = (uint64_t)keys_here(task)->data.clips / 2;
     uint64_t first = step * (uint64_t)(c->batch * c->accumulate) + micro * n;
-    uint64_t size = mix(seed, first / (uint64_t)c->batch, 0) % 2;
+    uint64_t size = size_of_batch(task, first / (uint64_t)c->batch);
     CLEANUP(mem_free) uint64_t *clips = malloc(n * sizeof(*clips));
     if (!clips || reserve(t, n, err))
         return clips ? -1 : cairn_fail(err, CAIRN_ENOMEM, "no memory");
@@ -561,6 +576,7 @@ const struct task_ops task_toy = {
     .base_of_step = base_of_step,
     .base_of_val = base_of_val,
     .reload_base = reload_base,
+    .step_cost = step_cost,
     .put = put,
     .val_samples = val_samples,
     .put_val = put_val,
