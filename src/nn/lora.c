@@ -84,7 +84,7 @@ static int forward_pair(struct nn *nn, const struct lora_call *c, const struct l
         .out = p->rows,
         .y_stride = c->out,
         .alpha = c->lora->scale,
-        .add = true,
+        .add = !c->first,
     };
     return nn_linear(nn, &down, err) || nn_linear(nn, &up, err) ? -1 : 0;
 }
@@ -163,10 +163,12 @@ int lora_back(struct nn *nn, const struct lora_call *c, const void *dy, void *dx
     if (dropped && drop(nn, c, &k.x, err))
         return -1;
     for (size_t i = 0; i < c->site->n; i++)
-        if (back_pair(nn, &k, &c->site->pairs[i], !dropped || i > 0, err))
+        if (back_pair(nn, &k, &c->site->pairs[i], i > 0 || (!dropped && !c->first), err))
             return -1;
     if (!dropped || !dx)
         return 0;
+    if (c->first)
+        return nn_dropout(nn, dx, k.dx, c->rows * c->in, c->drop, err);
     return nn_dropout(nn, k.dx, k.dx, c->rows * c->in, c->drop, err) ||
                    nn_add(nn, dx, dx, k.dx, c->rows * c->in, err)
                ? -1

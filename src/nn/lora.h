@@ -63,10 +63,14 @@ struct lora_call {
     const struct nn_drop *drop; /* rate 0: none */
     const void *x;
     size_t rows, in, out;
+    /* y and dx have no contents yet: they become what the pairs add, and the frozen matrix is added to that.  A 16-bit sum then
+     * keeps what a young LoRA adds, which is less than half a unit in the last place of the rest.  Pairs must cover all rows of
+     * y. */
+    bool first;
 };
-/* y += what the site's pairs add. */
+/* y += what the site's pairs add; or y = that. */
 int lora_forward(struct nn *nn, const struct lora_call *c, void *y, struct cairn_error *err);
-/* The gradients of the pairs, added to grads, and of x, added to dx (may be NULL). */
+/* The gradients of the pairs, added to grads, and of x, added to dx (may be NULL); or dx = that. */
 int lora_back(struct nn *nn, const struct lora_call *c, const void *dy, void *dx, const struct weights *grads,
               struct cairn_error *err);
 

@@ -72,12 +72,11 @@ static inline void *wan_at_stream_row(const struct wan_at *at, const void *p, si
 int wan_plain_linear(const struct wan_at *at, const struct wan_linear *l, const void *x, void *y, size_t rows,
                      struct cairn_error *err);
 
-/* y = x wᵀ + bias [+ residual] with the LoRA's part, through GELU where `before` is given. */
+/* y = x wᵀ + bias with the LoRA's part, through GELU where `before` is given. */
 struct wan_io {
     const void *x;
     void *y;
     void *before; /* gets the input of GELU */
-    const void *residual;
     size_t rows;
 };
 int wan_block_linear(const struct wan_at *at, enum wan_matrix which, struct wan_io io,

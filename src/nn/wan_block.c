@@ -186,19 +186,15 @@ static int self_attention(const struct wan_at *at, struct cairn_error *err)
 static int add_cross(const struct wan_at *at, struct cairn_error *err)
 {
     const struct wan_activations *k = wan_at_saved(at);
-    struct wan_io out = { .x = k->cross_o, .y = k->x2, .residual = k->x1, .rows = at->rows };
+    struct wan_io out = { .x = k->cross_o, .y = at->w->branch, .rows = at->rows };
     struct nn_gate add = {
         .y = k->x2,
         .x = k->x1,
         .z = at->w->branch,
         .rows = at->rows,
         .columns = at->m->shape.width,
-        .wide = true,
+        .wide = at->w->wide,
     };
-    if (!at->w->wide)
-        return wan_block_linear(at, WAN_CROSS_O, out, err);
-    out.y = at->w->branch;
-    out.residual = NULL;
     return wan_block_linear(at, WAN_CROSS_O, out, err) || nn_gate(at->nn, &add, err) ? -1 : 0;
 }
 

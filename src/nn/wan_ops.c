@@ -50,20 +50,21 @@ int wan_block_linear(const struct wan_at *at, enum wan_matrix which, struct wan_
     struct lora_call lora = lora_of(at, which, &drop, io.x, io.rows);
     bool gelu_after = io.before && lora.site->n; /* what LoRA adds goes through GELU too */
     void *w;
-    if (wan_at_matrix(at, l->w, &w, err))
-        return -1;
     struct nn_linear args = {
         .x = io.x,
-        .w = w,
         .bias = wan_at_vector(at, l->b),
         .y = gelu_after ? io.before : io.y,
         .before = gelu_after ? NULL : io.before,
-        .residual = io.residual,
         .rows = io.rows,
         .in = l->in,
         .out = l->out,
+        .add = lora.site->n > 0,
     };
-    if (nn_linear(at->nn, &args, err) || lora_forward(at->nn, &lora, args.y, err))
+    lora.first = true;
+    if (wan_at_matrix(at, l->w, &w, err) || lora_forward(at->nn, &lora, args.y, err))
+        return -1;
+    args.w = w;
+    if (nn_linear(at->nn, &args, err))
         return -1;
     return gelu_after ? nn_gelu(at->nn, io.y, io.before, io.rows * l->out, err) : 0;
 }
@@ -76,23 +77,24 @@ int wan_block_linear_back(const struct wan_at *at, enum wan_matrix which, struct
     struct lora_call lora = lora_of(at, which, &drop, io.x, io.rows);
     bool gelu_after = io.before && lora.site->n;
     void *w;
-    if (io.dx) {
-        if (wan_at_matrix(at, l->w, &w, err))
-            return -1;
-        struct nn_linear_back args = {
-            .dy = io.dy,
-            .w = w,
-            .slope_of = gelu_after ? NULL : io.before,
-            .dx = io.dx,
-            .rows = io.rows,
-            .in = l->in,
-            .out = l->out,
-            .add = io.add,
-        };
-        if (nn_linear_back(at->nn, &args, err))
-            return -1;
-    }
+    lora.first = !io.add;
     if (lora_back(at->nn, &lora, io.dy, io.dx, at->grads, err))
+        return -1;
+    if (!io.dx)
+        return 0;
+    if (wan_at_matrix(at, l->w, &w, err))
+        return -1;
+    struct nn_linear_back args = {
+        .dy = io.dy,
+        .w = w,
+        .slope_of = gelu_after ? NULL : io.before,
+        .dx = io.dx,
+        .rows = io.rows,
+        .in = l->in,
+        .out = l->out,
+        .add = io.add || lora.site->n,
+    };
+    if (nn_linear_back(at->nn, &args, err))
         return -1;
     return gelu_after ? nn_gelu_back(at->nn, io.dx, io.dx, io.before, io.rows * l->in, err) : 0;
 }
