@@ -189,16 +189,24 @@ static bool is_given(const char *setting)
     return setting && *setting;
 }
 
+int wan_lacks_files(const struct wan_request *r, struct cairn_error *err)
+{
+    enum wan_task task;
+    struct cairn_error ignored;
+    cairn_fail(err, CAIRN_EUSAGE, "model.path is not set");
+    if (is_given(r->task) && !wan_task_parse(r->task, &task, &ignored))
+        return cairn_hint(err, "set it to %s", wan_task_info(task)->files);
+    return cairn_hint(err,
+                      "set it to a Wan transformer: a file, or a folder of diffusers or an official one");
+}
+
 static int find_experts(const struct wan_request *r, struct arena *a, struct experts *out,
                         struct cairn_error *err)
 {
     struct place high;
     *out = (struct experts){ 0 };
-    if (!is_given(r->path) && !is_given(r->high_noise_path)) {
-        cairn_fail(err, CAIRN_EUSAGE, "model.path is not set");
-        return cairn_hint(err, "set it to a Wan transformer: a file, or a folder of diffusers or an official "
-                               "one");
-    }
+    if (!is_given(r->path) && !is_given(r->high_noise_path))
+        return wan_lacks_files(r, err);
     if (is_given(r->path) && find_path(r->path, "model.path", a, &out->place, err))
         return -1;
     if (!is_given(r->high_noise_path))
@@ -344,6 +352,38 @@ int wan_find(const struct wan_request *r, struct wan_files *out, struct cairn_er
             return -1;
     compare_names(out);
     return check_same_shape(out, err) || find_kinds(r, out, err) ? -1 : 0;
+}
+
+static void warn_of_missing(struct wan_files *f, const char *path, const char *title)
+{
+    struct os_info info;
+    if (is_given(path) && os_info(path, &info))
+        warn(f, arena_printf(&f->arena, "%s does not exist; the plan is that of %s", path, title));
+}
+
+int wan_assume(const struct wan_request *r, struct wan_files *out, struct cairn_error *err)
+{
+    enum wan_task task;
+    *out = (struct wan_files){ 0 };
+    if (wan_task_parse(r->task, &task, err))
+        return -1;
+    const struct wan_task_info *t = wan_task_info(task);
+    const char *want = t->boundary > 0 && is_given(r->expert) ? r->expert : "auto";
+    bool fp8 = is_given(r->path) && strstr(r->path, "fp8");
+    struct wan_base_file base = {
+        .info = { .shape = t->shape, .dtype = fp8 ? DTYPE_F8_E4M3 : DTYPE_BF16, .files = 1 },
+        .kind = { .task = task, .by = WAN_BY_SETTING, .expert_by = WAN_BY_SETTING },
+    };
+    if (t->boundary > 0)
+        base.kind.expert = strcmp(want, "high") ? WAN_EXPERT_LOW : WAN_EXPERT_HIGH;
+    out->bases[out->n++] = base;
+    if (t->boundary > 0 && strcmp(want, "low") && strcmp(want, "high")) {
+        base.kind.expert = WAN_EXPERT_HIGH;
+        out->bases[out->n++] = base;
+    }
+    warn_of_missing(out, r->path, t->title);
+    warn_of_missing(out, r->high_noise_path, t->title);
+    return 0;
 }
 
 void wan_files_release(struct wan_files *f)

@@ -17,7 +17,7 @@ struct wan_request {
 };
 
 struct wan_base_file {
-    const char *path;
+    const char *path; /* NULL: there is none, see wan_assume */
     struct wan_file_info info;
     struct wan_kind kind;
 };
@@ -32,6 +32,11 @@ struct wan_files {
 /* Finds and opens the files; what is missing is an error with the remedy.  Two experts have the same
  * shape.  Release it, also after a failure. */
 int wan_find(const struct wan_request *r, struct wan_files *out, struct cairn_error *err);
+/* The same without files, for a plan: the released model that r->task names, both experts if it has them and
+ * r->expert does not say otherwise.  A path that does not exist is a warning. */
+int wan_assume(const struct wan_request *r, struct wan_files *out, struct cairn_error *err);
+/* CAIRN_EUSAGE: model.path is not set, with the names of the files that it takes. */
+int wan_lacks_files(const struct wan_request *r, struct cairn_error *err);
 void wan_files_release(struct wan_files *f);
 
 #endif

@@ -16,15 +16,38 @@
 #define COMMON .text_width = 4096, .text_rows = 512, .time_width = 256, .clip_rows = 257
 
 static const struct wan_task_info tasks[WAN_TASKS] = {
-    [WAN_T2V_1_3B] = { "t2v-1.3B", "Wan 2.1 T2V-1.3B", { SIZE_1_3B, COMMON, .in = 16, .out = 16 }, 0 },
-    [WAN_T2V_14B] = { "t2v-14B", "Wan 2.1 T2V-14B", { SIZE_14B, COMMON, .in = 16, .out = 16 }, 0 },
+    [WAN_T2V_1_3B] = { "t2v-1.3B",
+                       "Wan 2.1 T2V-1.3B",
+                       { SIZE_1_3B, COMMON, .in = 16, .out = 16 },
+                       0,
+                       "wan2.1_t2v_1.3B_bf16.safetensors or the folder Wan2.1-T2V-1.3B" },
+    [WAN_T2V_14B] = { "t2v-14B",
+                      "Wan 2.1 T2V-14B",
+                      { SIZE_14B, COMMON, .in = 16, .out = 16 },
+                      0,
+                      "wan2.1_t2v_14B_fp8_scaled.safetensors or the folder Wan2.1-T2V-14B" },
     [WAN_I2V_14B] = { "i2v-14B",
                       "Wan 2.1 I2V-14B",
                       { SIZE_14B, COMMON, .in = 36, .out = 16, .clip_width = 1280 },
-                      0 },
-    [WAN_T2V_A14B] = { "t2v-A14B", "Wan 2.2 T2V-A14B", { SIZE_14B, COMMON, .in = 16, .out = 16 }, 0.875f },
-    [WAN_I2V_A14B] = { "i2v-A14B", "Wan 2.2 I2V-A14B", { SIZE_14B, COMMON, .in = 36, .out = 16 }, 0.9f },
-    [WAN_TI2V_5B] = { "ti2v-5B", "Wan 2.2 TI2V-5B", { SIZE_5B, COMMON, .in = 48, .out = 48 }, 0 },
+                      0,
+                      "wan2.1_i2v_480p_14B_fp8_scaled.safetensors or the folder Wan2.1-I2V-14B-480P" },
+    [WAN_T2V_A14B] = { "t2v-A14B",
+                       "Wan 2.2 T2V-A14B",
+                       { SIZE_14B, COMMON, .in = 16, .out = 16 },
+                       0.875f,
+                       "wan2.2_t2v_low_noise_14B_fp8_scaled.safetensors and "
+                       "wan2.2_t2v_high_noise_14B_fp8_scaled.safetensors, or the folder Wan2.2-T2V-A14B" },
+    [WAN_I2V_A14B] = { "i2v-A14B",
+                       "Wan 2.2 I2V-A14B",
+                       { SIZE_14B, COMMON, .in = 36, .out = 16 },
+                       0.9f,
+                       "wan2.2_i2v_low_noise_14B_fp8_scaled.safetensors and "
+                       "wan2.2_i2v_high_noise_14B_fp8_scaled.safetensors, or the folder Wan2.2-I2V-A14B" },
+    [WAN_TI2V_5B] = { "ti2v-5B",
+                      "Wan 2.2 TI2V-5B",
+                      { SIZE_5B, COMMON, .in = 48, .out = 48 },
+                      0,
+                      "wan2.2_ti2v_5B_fp16.safetensors or the folder Wan2.2-TI2V-5B" },
 };
 
 const struct wan_task_info *wan_task_info(enum wan_task t)

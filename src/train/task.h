@@ -55,6 +55,21 @@ struct task {
     bool data_failed; /* set by put if the data became unreadable */
 };
 
+/* Sizes of pictures that people train with, for the table of a plan.  Every frames_step frames after the first are
+ * `positions` more of a sample's extent. */
+enum { TASK_PICTURES = 8, TASK_FRAMES = 8 };
+struct task_pictures {
+    struct task_picture {
+        size_t width, height;
+        size_t positions;
+    } sizes[TASK_PICTURES];
+    size_t n_sizes;
+    size_t own; /* index of the job's own size */
+    size_t frames[TASK_FRAMES];
+    size_t n_frames;
+    size_t frames_step, frames_most;
+};
+
 /* Every function is there unless its comment says NULL.  put runs inside a watched step: it must not use env.sink.
  * env.arena lives as long as the job: not for work that repeats. */
 struct task_ops {
@@ -105,6 +120,8 @@ struct task_ops {
     const char *(*label)(const struct task *t, struct arena *a);
     /* Prints the lines of the summary at the start, each "label     text". */
     void (*summary)(const struct task *t);
+    /* NULL: samples have no such sizes. */
+    void (*pictures)(const struct task *t, struct task_pictures *out);
     /* What the user can change when no fallback is left; one line. */
     const char *shrink_hint;
     /* The command that tries the result, followed by the run's folder: "cairn sample".  NULL: there is none. */

@@ -4,8 +4,10 @@
 #include "base/str.h"
 #include "nn/wan_file.h"
 #include "nn/wan_lora_file.h"
+#include "os/info.h"
 #include "train/task_wan_inside.h"
 #include "video/validation.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,16 +24,32 @@ static const struct job_config *config_of(const struct wan_job *t)
 
 /* ---- the model's files ---- */
 
-static int find_files(const struct job_config *c, struct wan_files *out, struct cairn_error *err)
+static struct wan_request request_of(const struct job_config *c)
 {
     const struct wan_keys *k = wan_keys(c);
-    struct wan_request r = {
+    return (struct wan_request){
         .path = c->model.path,
         .high_noise_path = k->model.high_noise_path,
         .task = k->model.task,
         .expert = wan_experts_words[k->model.expert],
         .heads = (size_t)k->model.heads,
     };
+}
+
+static bool is_missing(const char *path)
+{
+    struct os_info info;
+    return *path && os_info(path, &info) && errno == ENOENT;
+}
+
+/* A plan can do without them, if model.task says what they would be. */
+static int find_files(const struct job_config *c, const struct task_env *e, struct wan_files *out,
+                      struct cairn_error *err)
+{
+    struct wan_request r = request_of(c);
+    bool none = !*r.path && !*r.high_noise_path;
+    if (e->only_plan && *r.task && (none || is_missing(r.path) || is_missing(r.high_noise_path)))
+        return wan_assume(&r, out, err);
     return wan_find(&r, out, err);
 }
 
@@ -39,8 +57,7 @@ static int find_files(const struct job_config *c, struct wan_files *out, struct 
 static int resolve(struct job_config *c, const struct task_env *e, struct cairn_error *err)
 {
     struct wan_files files = { 0 };
-    (void)e;
-    int r = find_files(c, &files, err);
+    int r = find_files(c, e, &files, err);
     if (!r && !config_is_set(c, "model.quantize") && files.bases[0].info.dtype == DTYPE_F8_E4M3)
         c->model.quantize = CONFIG_QUANTIZE_FP8;
     wan_files_release(&files);
@@ -160,11 +177,14 @@ static struct video_needs needs_of(const struct wan_job *t)
 static void count_size(struct wan_job *t, const struct video_item *item)
 {
     size_t cells = item->frames * item->height * item->width;
-    t->cells = at_least(t->cells, cells);
-    t->task.extent = at_least(t->task.extent, cells / WAN_PATCH);
+    if (cells <= t->cells)
+        return;
+    t->cells = cells;
+    t->task.extent = cells / WAN_PATCH;
+    t->largest = wan_pixels_of(&t->shape, item->width, item->height, item->frames);
 }
 
-/* Leaves out items that are damaged: each is read once. */
+/* Leaves out items that are damaged: each is read once, but not for a plan. */
 static int keep_usable(struct wan_job *t, size_t *items, size_t *n, struct left_out *damaged,
                        struct cairn_error *err)
 {
@@ -175,7 +195,7 @@ static int keep_usable(struct wan_job *t, size_t *items, size_t *n, struct left_
         struct cairn_error why = { 0 };
         if (t->task.env.stop && *t->task.env.stop)
             return cairn_fail(err, CAIRN_EIO, "interrupted");
-        if (!is_usable(t, item, &why) || video_item_check(item, &needs, &why)) {
+        if (!is_usable(t, item, &why) || (!t->task.env.only_plan && video_item_check(item, &needs, &why))) {
             leave_out(damaged, item->name, why.msg);
             continue;
         }
@@ -203,7 +223,7 @@ static int choose_items(struct wan_job *t, struct validation_split *split, struc
     return cairn_hint(err, "cache the latents and captions again");
 }
 
-static int open_data(struct wan_job *t, struct cairn_error *err)
+static int open_caches(struct wan_job *t, struct cairn_error *err)
 {
     const struct job_config *c = config_of(t);
     const struct wan_keys *k = &t->keys;
@@ -228,6 +248,24 @@ static int open_data(struct wan_job *t, struct cairn_error *err)
         .seed = (uint64_t)c->train.seed,
     };
     return batches_open(&t->batches, &b, err);
+}
+
+/* A plan takes the size from the caches, or where there are none, from data.size.  That of the command line comes first. */
+static int open_data(struct wan_job *t, struct cairn_error *err)
+{
+    const char *size = t->keys.data.size, *place = config_place(config_of(t), "data.size");
+    if (!t->task.env.only_plan)
+        return open_caches(t, err);
+    if (*size && place && str_starts(place, "--"))
+        return wan_job_set_size(t, err);
+    struct cairn_error why = { 0 };
+    if (!open_caches(t, &why))
+        return 0;
+    if (*size && why.code != CAIRN_EFORMAT) /* that is of caches of another model */
+        return wan_job_set_size(t, err);
+    *err = why;
+    return err->hint[0] ? -1
+                        : cairn_hint(err, "to plan without caches, set data.size to WIDTHxHEIGHTxFRAMES");
 }
 
 /* ---- opening ---- */
@@ -269,7 +307,7 @@ static int new_task(const struct task_env *e, struct wan_job **out, struct cairn
         .speed = TASK_S_PER_IT,
     };
     *out = t;
-    if (find_files(c, &t->files, err))
+    if (find_files(c, e, &t->files, err))
         return -1;
     t->shape = t->files.bases[0].info.shape;
     t->task.hidden_size = t->shape.width;
@@ -366,6 +404,10 @@ static int load_base(struct wan_job *t, size_t base, struct cairn_error *err)
 static int fill_model(struct task *task, struct cairn_error *err)
 {
     struct wan_job *t = wan_job_of(task);
+    struct wan_request r = request_of(config_of(t));
+    if (!t->files.bases[0].path)
+        return *r.path || *r.high_noise_path ? cairn_fail(err, CAIRN_EIO, "the model's files do not exist")
+                                             : wan_lacks_files(&r, err);
     if (wan_init_lora(t->wan, (uint64_t)config_of(t)->train.seed, err))
         return -1;
     for (size_t i = 0; i < t->files.n; i++)
@@ -437,11 +479,24 @@ static const char *label(const struct task *task, struct arena *a)
     return arena_printf(a, "wan %zux%zu", s->layers, s->width);
 }
 
+static void say_data(const struct wan_job *t)
+{
+    const struct message_sink *sink = &t->task.env.sink;
+    if (!t->cache) {
+        message_say(sink, "data      not there; planned for %zux%zux%zu, %zu tokens", t->largest.width,
+                    t->largest.height, t->largest.frames, t->task.extent);
+        return;
+    }
+    const struct video_cache_info *d = video_cache_info(t->cache);
+    message_say(sink, "data      %zu clip%s, %zu image%s, %zu held out; %zu size%s, up to %zu tokens",
+                d->clips, d->clips == 1 ? "" : "s", d->images, d->images == 1 ? "" : "s", t->n_val, d->sizes,
+                d->sizes == 1 ? "" : "s", t->task.extent);
+}
+
 static void summary(const struct task *task)
 {
     const struct wan_job *t = wan_job_of(task);
     const struct wan_shape *s = &t->shape;
-    const struct video_cache_info *d = video_cache_info(t->cache);
     const struct lora *l = &t->wan->loras[0];
     const char *experts = t->both                ? ", both experts"
                           : t->side == FLOW_HIGH ? ", high-noise expert"
@@ -453,10 +508,7 @@ static void summary(const struct task *task)
     message_say(&task->env.sink, "lora      rank %zu, alpha %g, %s parameters in %zu matrices%s", l->rank,
                 config_of(t)->lora.alpha, task_count_text(task->env.arena, params_count(&l->params)),
                 l->params.n / 2, task->model->n_loras > 1 ? ", one LoRA for each expert" : "");
-    message_say(&task->env.sink,
-                "data      %zu clip%s, %zu image%s, %zu held out; %zu size%s, up to %zu tokens", d->clips,
-                d->clips == 1 ? "" : "s", d->images, d->images == 1 ? "" : "s", t->n_val, d->sizes,
-                d->sizes == 1 ? "" : "s", task->extent);
+    say_data(t);
     message_say(&task->env.sink, "times     %s, shift %g (%s)", flow_sampling_name(t->flow.sampling),
                 t->flow.shift, t->recipe == FLOW_MUSUBI ? "musubi-tuner" : "ai-toolkit");
 }
@@ -483,6 +535,7 @@ const struct task_ops task_wan = {
     .sample_is_open = sample_is_open,
     .label = label,
     .summary = summary,
+    .pictures = wan_job_pictures,
     .shrink_hint = "smaller or shorter clips, model.quantize: fp8, a lower lora.rank, or "
                    "train.optimizer: adamw8",
 };

@@ -30,6 +30,7 @@ struct wan_keys {
     struct {
         struct config_list path;
         double val_split;
+        const char *size; /* "": by the caches */
     } data;
     struct {
         enum flow_recipe recipe;
@@ -49,6 +50,12 @@ struct wan_keys {
         enum wan_save_dtype dtype;
     } save;
 };
+/* A clip as people see it. */
+struct wan_pixels {
+    size_t width, height, frames;
+};
+/* "832x480x81", or "832x480" for an image.  CAIRN_EUSAGE says the form. */
+int wan_pixels_parse(const char *text, struct wan_pixels *out, struct cairn_error *err);
 extern const struct config_schema wan_schema;
 const struct wan_keys *wan_keys(const struct job_config *c);
 

@@ -143,7 +143,7 @@ static enum flow_side side_of_step(const struct wan_job *t, uint64_t step)
         return t->side;
     if (t->recipe == FLOW_AI_TOOLKIT)
         return flow_side_at_step(step, every);
-    const struct video_item *first = video_cache_item(t->cache, 0);
+    const struct video_item *first = t->cache ? video_cache_item(t->cache, 0) : &t->planned;
     struct flow_draw d = {
         .place = { (uint64_t)c->train.seed, step / every * every, STEP_DRAW },
         .height = first->height,

@@ -32,11 +32,21 @@ struct wan_job {
     struct wan *wan;
     struct flow_options flow;
     enum flow_recipe recipe;
-    bool both;           /* experts */
-    enum flow_side side; /* of the only expert; FLOW_ANY: there are none, or both are trained */
-    size_t cells;        /* of the largest latent, in one channel */
+    bool both;                 /* experts */
+    enum flow_side side;       /* of the only expert; FLOW_ANY: there are none, or both are trained */
+    size_t cells;              /* of the largest latent, in one channel */
+    struct wan_pixels largest; /* the same */
+    struct video_item planned; /* without caches: its size alone */
     struct wan_host_batch host;
 };
+
+/* ---- task_wan_size.c ---- */
+
+/* Of a latent. */
+struct wan_pixels wan_pixels_of(const struct wan_shape *s, size_t width, size_t height, size_t frames);
+/* The largest clip is that of data.size. */
+int wan_job_set_size(struct wan_job *t, struct cairn_error *err);
+void wan_job_pictures(const struct task *t, struct task_pictures *out);
 
 /* ---- task_wan_batch.c ---- */
 

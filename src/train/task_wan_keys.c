@@ -28,6 +28,7 @@ static const struct config_key keys[] = {
     KEY(lora.high_noise_path, "", "LoRA of the high-noise expert to start from, where lora.path is that of the other"),
 
     KEY(data.path, "[]", "required: one or more folders of musubi-tuner's caches (*_wan.safetensors)"),
+    KEY(data.size, "", "size of the largest clip in pixels, for a plan before there are caches: WIDTHxHEIGHTxFRAMES"),
     KEY(data.val_split, "0", "share of the items held out for validation", UNIT("share"), SHARE),
 
     KEY(train.recipe, "musubi", "whose meaning of timesteps, weights and boundary applies", .words = recipes),
@@ -86,9 +87,13 @@ static int check_words(const struct job_config *c, struct cairn_error *err)
 static int check(const struct job_config *c, struct cairn_error *err)
 {
     const struct wan_keys *k = wan_keys(c);
-    if (!k->data.path.n)
+    struct cairn_error why = { 0 };
+    struct wan_pixels size;
+    if (!k->data.path.n && !k->data.size[0])
         return config_clash(c, "data.path", "data.path", err,
                             "data.path is missing: it names folders of caches");
+    if (k->data.size[0] && wan_pixels_parse(k->data.size, &size, &why))
+        return config_clash(c, "data.size", "data.size", err, "data.size: %s", why.msg);
     if (!c->model.path[0] && !k->model.high_noise_path[0] && !k->model.task[0])
         return config_clash(c, "model.path", "model.path", err,
                             "model.path is missing: it names the Wan transformer");

@@ -1,0 +1,100 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# cairn plan for jobs whose model, data or machine are not there.
+. "$(dirname "$0")/lib.sh"
+
+cat >wan.yaml <<'YAML'
+model: { kind: wan, task: t2v-1.3B, quantize: int8 }
+data: { size: 64x64x1 }
+YAML
+
+a_plan_needs_no_weights_and_no_data()
+{
+    run plan wan.yaml --json
+    status_is 0
+    err_is_empty
+    json_is '1.4e9 < d["parameters"] < 1.5e9'
+    small=$(grep -o '"device_bytes": [0-9]*' "$out" | tail -n 1)
+    run plan wan.yaml --json --set data.size=128x64x5
+    [ "$small" != "$(grep -o '"device_bytes": [0-9]*' "$out" | tail -n 1)" ] || fail 'the size makes no difference'
+    run plan wan.yaml --json --set model.path=/nowhere/wan.safetensors
+    status_is 0
+    err_has /nowhere/wan.safetensors
+    run plan wan.yaml --json --set data.path=/nowhere
+    status_is 0
+}
+
+training_needs_both()
+{
+    run train wan.yaml --set run.dir=none
+    status_is 2
+    err_has model.path
+    err_has wan2.1_t2v_1.3B
+    run train wan.yaml --set run.dir=none --dry-run
+    status_is 2
+    err_has model.path
+}
+
+sizes_are_checked()
+{
+    for size in 64 x 64x 64x64x 64x64x1x1 0x64x1 -64x64x1 64x64x1.5 99999x64x1 60x64x1 64x64x2; do
+        run plan wan.yaml --set "data.size=$size"
+        status_is 2
+        err_has data.size
+    done
+    run plan wan.yaml --json --set data.size=64x64
+    status_is 0
+    run plan wan.yaml --set data.size=
+    status_is 2
+    err_has data.path
+}
+
+# Caches whose values are all 0, which training refuses: a plan reads their headers alone.
+make_caches()
+{
+    mkdir caches
+    python3 - <<'PYTHON'
+import json, struct
+
+def write(path, name, shape):
+    count = 1
+    for n in shape:
+        count *= n
+    head = json.dumps({name: {'dtype': 'BF16', 'shape': shape, 'data_offsets': [0, 2 * count]}}).encode()
+    with open(path, 'wb') as f:
+        f.write(struct.pack('<Q', len(head)) + head)
+        f.truncate(8 + len(head) + 2 * count)
+
+for stem, frames in (('a', 1), ('b', 3), ('c', 2)):
+    write(f'caches/{stem}_00000-009_0064x0064_wan.safetensors', f'latents_{frames}x8x8_bfloat16', [16, frames, 8, 8])
+    write(f'caches/{stem}_wan_te.safetensors', 'varlen_t5_bfloat16', [3, 4096])
+PYTHON
+}
+
+device_bytes()
+{
+    python3 -c 'import json; print(json.load(open("'"$out"'"))["device_bytes"])'
+}
+
+the_largest_cache_counts()
+{
+    make_caches
+    run plan wan.yaml --json --set data.size=64x64x9
+    status_is 0
+    want=$(device_bytes)
+    run plan wan.yaml --json --set data.path=caches
+    status_is 0
+    [ "$want" = "$(device_bytes)" ] || fail "$(device_bytes) bytes, want $want"
+    # The command line comes first.
+    run plan wan.yaml --json --set data.path=caches --set data.size=64x64x17
+    [ "$want" != "$(device_bytes)" ] || fail 'data.size did not count'
+    run plan wan.yaml --json --set "data.path=$data/cache/t2v"
+    status_is 1
+    err_has "$data/cache/t2v"
+}
+
+it a_plan_needs_no_weights_and_no_data
+it training_needs_both
+it sizes_are_checked
+it the_largest_cache_counts
+finish
