@@ -258,7 +258,8 @@ static int open_model(struct job *j, struct cairn_error *err)
 
 static int fill_all(struct job *j, const char *from, struct cairn_error *err)
 {
-    if (open_model(j, err) || j->task->ops->fill_model(j->task, err) || (!from && lora_start_load(j, err)))
+    if (open_model(j, err) || (!from && lora_start_load(j, false, err)) ||
+        j->task->ops->fill_model(j->task, err) || (!from && lora_start_load(j, true, err)))
         return -1;
     for (size_t i = 0; i < model_sets(j->task->model); i++)
         if (optim_start(j->optim[i], err))

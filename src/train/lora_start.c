@@ -51,7 +51,7 @@ static void say_loaded(struct job *j, const char *path, const struct param_repor
     job_say(j, "%s: %s", path, text.s);
 }
 
-int lora_start_load(struct job *j, struct cairn_error *err)
+int lora_start_load(struct job *j, bool says, struct cairn_error *err)
 {
     struct model *m = j->task->model;
     int r = 0;
@@ -62,7 +62,7 @@ int lora_start_load(struct job *j, struct cairn_error *err)
     for (size_t i = 0; i < m->n_loras && !r; i++) {
         struct param_report report = { 0 };
         r = m->ops->load(m, i, path_of(j, i), &report, err);
-        if (!r)
+        if (!r && says)
             say_loaded(j, path_of(j, i), &report);
         param_report_release(&report);
     }

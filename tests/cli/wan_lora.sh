@@ -173,6 +173,7 @@ refuses_the_lora_of_another_model()
     status_is 1
     err_has "hidden size 128"
     err_has blocks.0.self_attn.q
+    err_lacks "$base" # it was not loaded for nothing
     job again --set lora.rank=4 --set lora.path="$base"
     status_is 1
     err_has official.safetensors

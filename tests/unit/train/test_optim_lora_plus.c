@@ -210,9 +210,9 @@ static void random_numbers_differ(void)
     close_setup(&s);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    if (gpu_open("cpu", &g, &err)) {
+    if (gpu_open(argc > 1 ? argv[1] : "cpu", &g, &err)) {
         printf("Bail out! %s\n", err.msg);
         return 99;
     }
