@@ -332,7 +332,8 @@ static bool override_cannot_work(const struct judgement *j)
     const struct override_wheel none = { 0 };
     enum override_flaw flaw =
         override_judge(&none, j->override->value, j->chip); /* a family belongs to one generation */
-    return flaw == OVERRIDE_MALFORMED || flaw == OVERRIDE_NO_CHIP || flaw == OVERRIDE_OTHER_GENERATION;
+    return flaw == OVERRIDE_MALFORMED || flaw == OVERRIDE_NO_CHIP || flaw == OVERRIDE_OTHER_GENERATION ||
+           flaw == OVERRIDE_NO_RELATIVE;
 }
 
 /* The ending is unknown: neither the user nor the log states it. */
@@ -429,6 +430,8 @@ static void conclude_failed(struct judgement *j)
     j->reason = j->d->any_text ? "no rule matches any line of the log" : "the log is empty";
     if (j->killed)
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.8);
+    else if (override_cannot_work(j))
+        conclude(j, ISSUE_OVERRIDE_BAD, DIAGNOSE_ERROR, 0.55);
     else if (j->vendor == VENDOR_NVIDIA)
         conclude(j, ISSUE_NOT_ROCM, DIAGNOSE_ERROR, 0.7);
     else if (j->ctx->exit_code > 0 && j->ctx->exit_code < TIMED_OUT && looks_bad_on_its_own(j))

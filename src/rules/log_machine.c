@@ -264,10 +264,15 @@ static bool value_span(const char *s, size_t n, size_t at, size_t after, size_t 
     if (after >= n ||
         (s[after] != '=' && !(s[after] == ':' && after + 1 < n && s[after + 1] == ' ') && !fish && !spaced))
         return false;
-    size_t i = after + (spaced ? 3 : s[after] == ':' ? 2 : 1);
-    char quote = take_quote(s, n, &i);
+    size_t i = after + (spaced ? 3 : s[after] == ':' ? 2 : 1), dash = 0;
+    while (dash < at && s[dash] == ' ')
+        dash++;
+    /* In a list of docker compose, quotes are part of the value. */
+    bool listed = dash + 2 == at && s[dash] == '-' && s[after] == '=';
+    char quote = listed ? 0 : take_quote(s, n, &i);
     size_t end = i;
-    while (end < n && s[end] != '\\' && (quote ? s[end] != quote : !strchr(" ;&|)'\"\t\r", s[end])))
+    while (end < n && s[end] != '\\' &&
+           (quote ? s[end] != quote : !strchr(listed ? " \t\r" : " ;&|)'\"\t\r", s[end])))
         end++;
     *from = i;
     *len = end - i;

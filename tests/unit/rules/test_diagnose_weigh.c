@@ -147,6 +147,20 @@ static void a_web_ui_without_a_gpu_has_another_build(void)
     CHECK_ROWS(rows);
 }
 
+/* If nothing else is known, the one thing that cannot be right. */
+static void an_override_that_cannot_work_explains_silence(void)
+{
+    static const struct row rows[] = {
+        { "export HSA_OVERRIDE_GFX_VERSION=10.3.0\nEpoch 0\n", -1, "gfx1012", "hsa-override-bad", NULL },
+        { "export HSA_OVERRIDE_GFX_VERSION=10.3.0\nEpoch 0\n", -1, "gfx1032", "unknown", NULL },
+        { "  environment:\n    - HSA_OVERRIDE_GFX_VERSION=\"10.3.0\"\nfailed: exit status 2\n", 1, "gfx1032",
+          "hsa-override-bad", NULL },
+        { "  environment:\n    - HSA_OVERRIDE_GFX_VERSION=10.3.0\nfailed: exit status 2\n", 1, "gfx1032",
+          "unknown", NULL },
+    };
+    CHECK_ROWS(rows);
+}
+
 static void a_load_that_ended_is_no_hang(void)
 {
     static const struct row rows[] = {
@@ -207,6 +221,7 @@ int main(void)
     RUN(signs_tell_whose_gpu_it_is);
     RUN(an_abort_without_a_message_is_unknown);
     RUN(a_web_ui_without_a_gpu_has_another_build);
+    RUN(an_override_that_cannot_work_explains_silence);
     RUN(a_load_that_ended_is_no_hang);
     RUN(zluda_runs_a_build_for_cuda);
     RUN(the_answer_may_come_late);
