@@ -11,6 +11,10 @@
 static const char *const keys[METRIC_COUNT] = {
     [METRIC_LOSS] = "loss",
     [METRIC_VAL_LOSS] = "val_loss",
+    [METRIC_VAL_LOSS_Q1] = "val_loss_q1",
+    [METRIC_VAL_LOSS_Q2] = "val_loss_q2",
+    [METRIC_VAL_LOSS_Q3] = "val_loss_q3",
+    [METRIC_VAL_LOSS_Q4] = "val_loss_q4",
     [METRIC_LR] = "lr",
     [METRIC_GRAD_NORM] = "grad_norm",
     [METRIC_TOKENS_PER_S] = "tokens_per_s",

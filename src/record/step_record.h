@@ -15,6 +15,10 @@
 enum metric {
     METRIC_LOSS,
     METRIC_VAL_LOSS,
+    METRIC_VAL_LOSS_Q1, /* by quarter of the timesteps */
+    METRIC_VAL_LOSS_Q2,
+    METRIC_VAL_LOSS_Q3,
+    METRIC_VAL_LOSS_Q4,
     METRIC_LR,
     METRIC_GRAD_NORM,
     METRIC_TOKENS_PER_S,

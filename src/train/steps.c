@@ -219,9 +219,27 @@ static int evaluate_base(struct job *j, size_t base, double (*parts)[2], uint64_
     return 0;
 }
 
+/* Of all batches, and by quarter of the timesteps; NaN: there are none. */
+enum { QUARTERS = METRIC_VAL_LOSS_Q4 - METRIC_VAL_LOSS_Q1 + 1 };
+struct evaluation {
+    double loss, quarter[QUARTERS];
+};
+
+static double mean_of(const double (*parts)[2], uint64_t batches, uint64_t per_quarter, uint64_t quarter)
+{
+    double sum = 0, n = 0;
+    for (uint64_t i = 0; i < batches; i++) { /* in this order, whatever the bases */
+        if (quarter < QUARTERS && i / per_quarter % QUARTERS != quarter)
+            continue;
+        sum += parts[i][0];
+        n += parts[i][1];
+    }
+    return sum / n;
+}
+
 static int evaluate(struct job *j, void *to, struct cairn_error *err)
 {
-    double *loss = to, sum = 0, n = 0;
+    struct evaluation *out = to;
     struct task *t = j->task;
     uint64_t micro = j->state.layout.micro;
     uint64_t batches = val_samples(j) / micro;
@@ -235,12 +253,22 @@ static int evaluate(struct job *j, void *to, struct cairn_error *err)
     for (size_t i = 0; i < bases; i++)
         if (evaluate_base(j, i, parts, batches, err))
             return -1;
-    for (uint64_t i = 0; i < batches; i++) { /* in this order, whatever the bases */
-        sum += parts[i][0];
-        n += parts[i][1];
-    }
-    *loss = sum / n;
+    uint64_t per_quarter = (uint64_t)j->c->train.batch / micro;
+    out->loss = mean_of(parts, batches, per_quarter, QUARTERS);
+    for (uint64_t q = 0; q < QUARTERS; q++)
+        out->quarter[q] = t->has_quarters ? mean_of(parts, batches, per_quarter, q) : (double)NAN;
     return 0;
+}
+
+static void say_validation(struct job *j, const struct step_record *m)
+{
+    CLEANUP(str_release) struct str quarters = { 0 };
+    for (int q = METRIC_VAL_LOSS_Q1; q <= METRIC_VAL_LOSS_Q4; q++)
+        if (step_record_has(m, q))
+            str_addf(&quarters, " %.4f", m->value[q]);
+    job_say(j, "step %" PRIu64 "  validation loss %.4f%s%s%s%s", m->step, m->value[METRIC_VAL_LOSS],
+            quarters.len ? " (by quarter of the timesteps:" : "", quarters.len ? quarters.s : "",
+            quarters.len ? ")" : "", j->state.waited ? " (not better)" : "");
 }
 
 static void emit(struct job *j, const struct step_record *m)
@@ -248,8 +276,7 @@ static void emit(struct job *j, const struct step_record *m)
     job_log(j, m);
     ticker_step(&j->ticker, m);
     if (step_record_has(m, METRIC_VAL_LOSS))
-        job_say(j, "step %" PRIu64 "  validation loss %.4f%s", m->step, m->value[METRIC_VAL_LOSS],
-                j->state.waited ? " (not better)" : "");
+        say_validation(j, m);
     const struct cairn_error *trouble = run_log_trouble(j->log);
     if (trouble)
         job_say(j, "cannot write the log: %s; keeping it in memory and retrying", trouble->msg);
@@ -265,16 +292,19 @@ static void note_due(struct job *j)
 /* Adds the validation loss to the step's record. */
 static int evaluate_if_due(struct job *j, struct step_record *m, struct cairn_error *err)
 {
-    double loss;
+    struct evaluation e;
     if (!j->state.eval_due)
         return 0;
     run_log_flush(j->log);
-    if (job_retry_smaller(j, evaluate, &loss, err))
+    if (job_retry_smaller(j, evaluate, &e, err))
         return -1;
-    step_record_set(m, METRIC_VAL_LOSS, loss);
+    step_record_set(m, METRIC_VAL_LOSS, e.loss);
+    for (int q = 0; q < QUARTERS; q++)
+        if (!isnan(e.quarter[q]))
+            step_record_set(m, METRIC_VAL_LOSS_Q1 + q, e.quarter[q]);
     m->event = m->event ? m->event : "eval";
-    bool better = !(loss >= j->state.best_val);
-    j->state.best_val = better ? loss : j->state.best_val;
+    bool better = !(e.loss >= j->state.best_val);
+    j->state.best_val = better ? e.loss : j->state.best_val;
     j->state.waited = better ? 0 : j->state.waited + 1;
     j->state.eval_due = false;
     return 0;

@@ -305,6 +305,7 @@ static int new_task(const struct task_env *e, struct wan_job **out, struct cairn
         .env = *e,
         .step_units = (double)(c->train.batch * c->train.accumulate),
         .speed = TASK_S_PER_IT,
+        .has_quarters = true,
     };
     *out = t;
     if (find_files(c, e, &t->files, err))
@@ -436,8 +437,7 @@ static size_t base_of_step(const struct task *task, uint64_t step)
 
 static size_t base_of_val(const struct task *task, uint64_t index, size_t n)
 {
-    (void)n;
-    return wan_job_val_expert(wan_job_of(task), index);
+    return wan_job_val_expert(wan_job_of(task), index, n);
 }
 
 /* ---- validation; there are no samples ---- */

@@ -205,36 +205,37 @@ static struct flow_time val_time(const struct wan_job *t, const struct noise_pla
                                .weight = 1 };
 }
 
-/* What a validation batch is made of; its first noise. */
-static struct sample val_sample(const struct wan_job *t, uint64_t index)
+/* The first of the n samples of batch `index`.  train.batch samples, whether in one batch or in several, are of
+ * one item and one time. */
+static struct sample val_sample(const struct wan_job *t, uint64_t index, size_t n)
 {
-    size_t quarter = index % WAN_QUARTERS, which = index / WAN_QUARTERS % t->n_val;
-    struct sample s = {
-        .item = video_cache_item(t->cache, t->val_items[which]),
-        .place = { ~(uint64_t)t->task.env.config->train.seed, index, 0 },
-    };
-    s.time = val_time(t, &s.place, quarter);
+    const struct job_config *c = t->task.env.config;
+    uint64_t first = index * n, batch = (uint64_t)c->train.batch, whole = first / batch;
+    size_t item = t->val_items[whole / WAN_QUARTERS % t->n_val];
+    struct noise_place place = { ~(uint64_t)c->train.seed, whole, 0 };
+    struct sample s = { .item = video_cache_item(t->cache, item),
+                        .time = val_time(t, &place, whole % WAN_QUARTERS) };
+    place.sample = (uint32_t)(first % batch);
+    s.place = place;
     return s;
 }
 
-size_t wan_job_val_expert(const struct wan_job *t, uint64_t index)
+size_t wan_job_val_expert(const struct wan_job *t, uint64_t index, size_t n)
 {
-    struct sample s = val_sample(t, index);
-    return t->both && s.time.t >= t->flow.boundary ? 1 : 0;
+    return t->both && val_sample(t, index, n).time.t >= t->flow.boundary ? 1 : 0;
 }
 
 int wan_job_put_val(struct task *task, struct work *w, uint64_t index, size_t n, struct cairn_error *err)
 {
     struct wan_job *t = (struct wan_job *)task;
-    struct sample s = val_sample(t, index);
+    struct sample s = val_sample(t, index, n);
     if (reserve(t, n, err))
         return -1;
-    for (size_t i = 0; i < n; i++) {
-        s.place.sample = (uint32_t)i;
+    for (size_t i = 0; i < n; i++, s.place.sample++) {
         task->data_failed = put_sample(t, &s, i, err);
         if (task->data_failed)
             return -1;
     }
-    struct wan_batch batch = batch_of(t, s.item, n, wan_job_val_expert(t, index));
+    struct wan_batch batch = batch_of(t, s.item, n, wan_job_val_expert(t, index, n));
     return wan_put(w, 0, &batch, err);
 }

@@ -52,11 +52,12 @@ void wan_job_pictures(const struct task *t, struct task_pictures *out);
 
 /* The base that a step trains: 0, or with both experts 1 for the one for much noise. */
 size_t wan_job_expert(const struct wan_job *t, uint64_t step);
-size_t wan_job_val_expert(const struct wan_job *t, uint64_t index);
 int wan_job_put(struct task *task, struct work *w, size_t slot, uint64_t step, size_t micro, size_t n,
                 struct cairn_error *err);
-/* Batch `index` is one item with n noises, all at times of one quarter. */
+/* Batch `index` of n validation samples is one item with n noises at one time.  Item, time and noise of a sample
+ * follow from the seed and its number alone, however large the micro-batches are. */
 int wan_job_put_val(struct task *task, struct work *w, uint64_t index, size_t n, struct cairn_error *err);
+size_t wan_job_val_expert(const struct wan_job *t, uint64_t index, size_t n);
 void wan_job_free_batch(struct wan_host_batch *b);
 
 /* ---- task_wan_meta.c ---- */
