@@ -20,8 +20,8 @@ CAIRN = os.environ['CAIRN']
 PATIENCE = 120
 F_SETPIPE_SZ = 1031
 AHEAD = 40  # a line has over 102 bytes
-FILES = ('model.safetensors', 'model-ema.safetensors', 'lora.safetensors', 'lora-ema.safetensors',
-         'optimizer.safetensors')
+FILES = ('model.safetensors', 'model-ema.safetensors', 'optimizer.safetensors') + \
+    tuple(f'lora{expert}{average}.safetensors' for expert in ('', '_high_noise', '_low_noise') for average in ('', '-ema'))
 TEXT = ' '.join(('stone', 'river', 'path', 'moss', 'wind', 'over', 'under')[i * i % 11 % 7] for i in range(700))
 SMALL = {'data.path': 'text.txt', 'model.layers': 1, 'model.heads': 2, 'model.width': 16, 'model.context': 8,
          'train.batch': 2, 'train.device': 'cpu', 'train.warmup': 2, 'train.lr': 1e-2, 'eval.every': 0}
