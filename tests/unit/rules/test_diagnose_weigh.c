@@ -51,6 +51,8 @@ static void a_tool_that_lists_the_gpu_works(void)
         { "Number of platforms: 1\n  Board name: AMD Radeon PRO W7900\n", -1, NULL, "no-failure", "unknown" },
         { "INFO: Started server process [311]\nINFO: Waiting for application startup.\n", -1, NULL,
           "no-failure", "unknown" },
+        { "GPU  Temp  VRAM%  GPU%\n0  41.0c  3%  0%\n==== End of ROCm SMI Log ====\n", -1, NULL, "no-failure",
+          "unknown" },
         { "hello\n", -1, NULL, "unknown", NULL },
     };
     CHECK_ROWS(rows);
