@@ -232,7 +232,7 @@ static int open_caches(struct wan_job *t, struct cairn_error *err)
                                      .needs = needs_of(t) };
     struct validation_split split;
     if (video_cache_open(&t->cache, &o, err))
-        return -1;
+        return cairn_wrap(err, "data.path");
     const struct video_cache_info *info = video_cache_info(t->cache);
     say_skipped(t, &info->without_text, "without a cached caption");
     say_skipped(t, &info->other_model, "of other models");
