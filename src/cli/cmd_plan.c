@@ -7,10 +7,12 @@
 #include "cli/stop.h"
 #include "report/train_plan.h"
 #include "start/open_device.h"
+#include "start/other_machine.h"
 #include "start/own_env.h"
 #include "start/read_config.h"
 #include "start/watch_calls.h"
 #include <stdio.h>
+#include <stdlib.h>
 
 static void print_row(const char *name, uint64_t device, uint64_t host)
 {
@@ -21,7 +23,7 @@ static void print_row(const char *name, uint64_t device, uint64_t host)
 
 static void print_plan(const struct train_plan *p, const struct train_options *o)
 {
-    const struct gpu_info *g = gpu_info(o->g);
+    const struct gpu_info *g = train_device(o);
     bool one = g->api == GPU_API_HOST || g->unified;
     uint64_t bound = p->device_bytes + (one ? p->host_bytes : 0);
     char text[32];
@@ -57,7 +59,8 @@ static void print_plan(const struct train_plan *p, const struct train_options *o
                p->fallbacks[i]);
 }
 
-static int plan(const struct config_changes *w, const char *file, bool json, struct arena *a)
+static int plan(const struct config_changes *w, const struct other_machine *machine, const char *file,
+                bool json, struct arena *a)
 {
     struct cairn_error err = { 0 };
     struct job_config config;
@@ -67,14 +70,15 @@ static int plan(const struct config_changes *w, const char *file, bool json, str
     if (start_read_config(w, file, &config, &err))
         return print_error(&err);
     own_env_apply(&stderr_messages);
-    int r =
-        watch_calls(WATCH_DEFAULT_S, NULL, &stderr_messages, &err) || start_open_device(&config, a, &o, &err);
+    int r = watch_calls(WATCH_DEFAULT_S, NULL, &stderr_messages, &err) ||
+            (other_machine_is_given(machine) ? other_machine_open(machine, &config, a, &o, &err)
+                                             : start_open_device(&config, a, &o, &err));
     if (!r) {
         o.stop = stop_catch(); /* so that the token cache is not left incomplete */
         r = train_plan(&o, &p, &err);
     }
     if (!r && json)
-        print_report(report_train_plan(&p, gpu_info(o.g)));
+        print_report(report_train_plan(&p, train_device(&o)));
     else if (!r)
         print_plan(&p, &o);
     gpu_close(o.g);
@@ -83,16 +87,31 @@ static int plan(const struct config_changes *w, const char *file, bool json, str
     return r ? print_error(&err) : p.lack.code ? print_error(&p.lack) : EXIT_FINE;
 }
 
+static bool parse_gib(const char *text, uint64_t *out)
+{
+    char *end;
+    double n = strtod(text, &end);
+    if (end == text || *end || !(n > 0) || n > 1 << 20)
+        return false;
+    *out = (uint64_t)(n * (1 << 30));
+    return true;
+}
+
 int cmd_plan(int argc, char **argv)
 {
     struct config_changes w = { .steps = -1 };
     struct opt_list set = { 0 };
     struct arena arena = { 0 };
+    struct other_machine machine = { 0 };
+    const char *memory = NULL;
     bool json = false;
     int rest;
     const struct opt_row rows[] = {
         OPT_LIST('s', "set", &set, "KEY=VALUE", "set a key of the configuration, overriding the file"),
         OPT_STR('d', "device", &w.device, "NAME", "auto, cpu, hip:0, cuda:0 (default: train.device)"),
+        OPT_STR(0, "memory", &memory, "GB", "plan for a device with so much memory, instead of this one"),
+        OPT_STR(0, "gfx", &machine.gfx, "NAME", "plan for this gfx target, such as gfx1151; with --memory"),
+        OPT_STR(0, "root", &machine.root, "DIR", "plan for the machine of the tree DIR"),
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
         OPT_END,
     };
@@ -102,9 +121,9 @@ int cmd_plan(int argc, char **argv)
                  "or shrunk to make it fit. It neither prepares the data nor "
                  "allocates that memory. Exit status: 0 it fits, 1 it does not, 2 wrong "
                  "configuration, 3 no such device.",
-        .examples =
-            "  cairn plan configs/gpt-10m.yaml --set data.path=book.txt\n"
-            "  cairn plan configs/gpt-10m.yaml --set data.path=book.txt --set memory.limit=8 --json\n",
+        .examples = "  cairn plan configs/gpt-10m.yaml --set data.path=book.txt\n"
+                    "  cairn plan configs/gpt-10m.yaml --set data.path=book.txt --set memory.limit=8 --json\n"
+                    "  cairn plan wan.yaml --gfx gfx1201 --memory 16\n",
         .mixed = true,
     };
     int r = options_parse(argc, argv, rows, &usage, &rest);
@@ -112,10 +131,12 @@ int cmd_plan(int argc, char **argv)
         return r;
     if (argc - rest != 1)
         r = options_error("plan", argc > rest ? "give only one configuration" : "give a configuration");
+    else if (memory && !parse_gib(memory, &machine.memory_bytes))
+        r = options_error("plan", "--memory takes a number of GiB, such as 16");
     else {
         w.set = set.item;
         w.n_set = set.n;
-        r = plan(&w, argv[rest], json, &arena);
+        r = plan(&w, &machine, argv[rest], json, &arena);
     }
     opt_list_release(&set);
     arena_release(&arena);

@@ -21,6 +21,8 @@ struct blas; /* for one device, of one thread */
 
 int blas_open(struct gpu *g, struct blas **out, struct cairn_error *err);
 void blas_close(struct blas *b);
+/* The device memory that blas_open takes on a GPU whose vendor's library can be used; 0 on the CPU. */
+size_t blas_device_bytes(enum gpu_api api);
 
 /* The gemm of gemm.h, for `batches` matrices.  The first call for a shape takes longer, because it
  * measures. */

@@ -7,6 +7,7 @@
 #include "gpu/blas_lt.h"
 
 #include "chip/gfx_table.h"
+#include "gpu/blas.h"
 #include "gpu/blas_way.h"
 #include "gpu/device_api.h"
 #include "gpu/kernels/elementwise.h"
@@ -418,3 +419,8 @@ const struct blas_way blas_hipblaslt = { .name = "hipblaslt",
                                          .fits = fits_hip,
                                          .variants = variants,
                                          .run = run };
+
+size_t blas_device_bytes(enum gpu_api api)
+{
+    return api == GPU_API_HOST ? 0 : WORKSPACE + BIASES * sizeof(k_u16);
+}

@@ -124,8 +124,7 @@ static size_t scores_bytes(const struct gpu_info *g)
 /* All parts but the last are of one shape, and so is that if it can be. */
 static size_t rows_at_once(const struct gpt *m, size_t rows)
 {
-    size_t row = m->vocab_padded * storage_size(m->nn->storage),
-           most = scores_bytes(gpu_info(m->nn->g)) / row;
+    size_t row = m->vocab_padded * storage_size(m->nn->storage), most = scores_bytes(nn_device(m->nn)) / row;
     most = most < 64 ? 64 : most / 64 * 64;
     size_t parts = (rows + most - 1) / most;
     return parts <= 1 ? rows : ((rows + parts - 1) / parts + 63) / 64 * 64;
@@ -223,7 +222,7 @@ size_t gpt_work_packed_bytes(const struct gpt *m, const struct gpt_work_options 
         .keys = (k_i64)o->tokens,
         .size = (k_i64)(s->width / s->heads),
     };
-    if (gpu_info(m->nn->g)->api != GPU_API_HOST)
+    if (nn_device(m->nn)->api != GPU_API_HOST)
         return 0;
     size_t most = attention_cpu_scratch(m->nn->g, m->nn->storage, (k_i64)o->samples, &attention, o->train);
     for (size_t i = 0; i < ARRAY_LEN(matrices); i++) {

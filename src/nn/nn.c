@@ -37,6 +37,11 @@ void nn_close(struct nn *nn)
     *nn = (struct nn){ 0 };
 }
 
+const struct gpu_info *nn_device(const struct nn *nn)
+{
+    return nn->as ? nn->as : gpu_info(nn->g);
+}
+
 static size_t parts_of(size_t rows)
 {
     return K_PARTS(rows, rows_per_part(rows));

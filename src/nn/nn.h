@@ -40,11 +40,14 @@ struct nn {
     size_t sums_bytes;
     size_t packed_bytes;        /* of the CPU's scratch for packed operands */
     struct nn_watcher *watcher; /* may be NULL */
+    const struct gpu_info *as;  /* sizes are those on this device, for a plan; NULL: on g */
     char where[64];
 };
 
 int nn_open(struct nn *nn, struct gpu *g, enum gpu_storage storage, struct cairn_error *err);
 void nn_close(struct nn *nn);
+/* The device that sizes depend on. */
+const struct gpu_info *nn_device(const struct nn *nn);
 /* Reserves scratch for the gradients of vectors (biases, weights of norms) of up to `columns` values, over so
  * many rows. */
 int nn_reserve(struct nn *nn, size_t rows, size_t columns, struct cairn_error *err);

@@ -243,7 +243,7 @@ static size_t packed_bytes(const struct wan *m, const struct work_options *o)
         { o->extent, s->in * WAN_PATCH, s->width, m->loras[0].rank, false },
         { rows, s->width, s->out * WAN_PATCH, m->loras[0].rank, o->train },
     };
-    if (gpu_info(m->nn->g)->api != GPU_API_HOST)
+    if (nn_device(m->nn)->api != GPU_API_HOST)
         return 0;
     size_t most = at_least(packed_attention(m, o, o->extent), packed_attention(m, o, s->text_rows));
     if (s->clip_width)

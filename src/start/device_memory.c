@@ -7,17 +7,31 @@
 
 extern char **environ;
 
+uint64_t device_memory_of(const struct gpu_facts *g)
+{
+    if (!g->usable_bytes.from)
+        return 0;
+    bool carved = g->kind == GPU_DISCRETE || memory_is_carve_out(g);
+    int64_t usable = g->usable_bytes.v, left = carved ? usable : usable - memory_reserve(usable);
+    return left > 0 ? (uint64_t)left : 1;
+}
+
 uint64_t device_memory_budget(const struct facts *f, const char *pci)
 {
-    for (size_t i = 0; i < f->n_gpus; i++) {
-        const struct gpu_facts *g = &f->gpus[i];
-        if (!str_eq(g->pci.s, pci) || !g->usable_bytes.from)
-            continue;
-        bool carved = g->kind == GPU_DISCRETE || memory_is_carve_out(g);
-        int64_t usable = g->usable_bytes.v, left = carved ? usable : usable - memory_reserve(usable);
-        return left > 0 ? (uint64_t)left : 1;
-    }
+    for (size_t i = 0; i < f->n_gpus; i++)
+        if (str_eq(f->gpus[i].pci.s, pci) && f->gpus[i].usable_bytes.from)
+            return device_memory_of(&f->gpus[i]);
     return 0;
+}
+
+uint64_t device_memory_host_of(const struct host_facts *h)
+{
+    int64_t there = h->memory_available_bytes.v;
+    int64_t left = h->cgroup_limit_bytes.from ? h->cgroup_limit_bytes.v - h->cgroup_used_bytes.v : there;
+    there = left < there ? left : there;
+    if (!h->memory_available_bytes.from)
+        return 0;
+    return there > 0 ? (uint64_t)there : 1;
 }
 
 static uint64_t by_facts(const char *pci)
@@ -33,15 +47,7 @@ uint64_t device_memory_host(void)
     const struct facts_options fo = { .env = (const char *const *)environ };
     struct cairn_error err = { 0 };
     CLEANUP(facts_release) struct facts f;
-    if (facts_read(&f, &fo, &err))
-        return 0;
-    const struct host_facts *h = &f.host;
-    int64_t there = h->memory_available_bytes.from ? h->memory_available_bytes.v : 0;
-    int64_t left = h->cgroup_limit_bytes.from ? h->cgroup_limit_bytes.v - h->cgroup_used_bytes.v : there;
-    there = left < there ? left : there;
-    if (!h->memory_available_bytes.from)
-        return 0;
-    return there > 0 ? (uint64_t)there : 1;
+    return facts_read(&f, &fo, &err) ? 0 : device_memory_host_of(&f.host);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)

@@ -111,7 +111,7 @@ void job_set_start(struct job *j)
 /* bf16 wherever the chip computes in it; f16 on RDNA 2, which has packed f16 dot products and no bf16. */
 static enum gpu_storage choose_storage(struct job *j)
 {
-    const struct gpu_info *g = gpu_info(j->o->g);
+    const struct gpu_info *g = train_device(j->o);
     enum config_dtype asked = j->c->train.dtype;
     j->why_storage = "as configured";
     if (asked != CONFIG_DTYPE_AUTO)
@@ -158,11 +158,17 @@ static uint64_t used_now(const struct job *j)
     return gpu_allocated(j->o->g).bytes;
 }
 
+const struct gpu_info *train_device(const struct train_options *o)
+{
+    return o->machine ? &o->machine->gpu : gpu_info(o->g);
+}
+
 int job_open_task(struct job *j, struct cairn_error *err)
 {
-    const struct gpu_info *g = gpu_info(j->o->g);
+    const struct gpu_info *g = train_device(j->o);
     if (nn_open(&j->nn, j->o->g, choose_storage(j), err))
         return -1;
+    j->nn.as = j->o->machine ? &j->o->machine->gpu : NULL;
     struct task_env e = job_task_env(j);
     if (task_of(j->c)->open(&e, &j->task, err) || j->task->ops->new_model(j->task, err))
         return -1;
@@ -171,7 +177,8 @@ int job_open_task(struct job *j, struct cairn_error *err)
         .task = j->task,
         .optim = optim_options(j->c),
         .step_samples = (uint64_t)(j->c->train.batch * j->c->train.accumulate),
-        .fixed_bytes = used_now(j) - j->nn.sums_bytes - j->nn.packed_bytes,
+        .fixed_bytes = used_now(j) - j->nn.sums_bytes - j->nn.packed_bytes +
+                       (j->o->machine ? blas_device_bytes(g->api) : 0),
         .reserved = { .sums = j->nn.sums_bytes, .packed = j->nn.packed_bytes },
         .samples = j->c->sample.every > 0,
         .is_cpu = g->api == GPU_API_HOST,

@@ -30,7 +30,9 @@ static struct memory_limits limits_of(const struct job *j)
 {
     return (struct memory_limits){
         .device_bytes = j->o->budget_bytes,
-        .host_bytes = j->o->host_available ? j->o->host_available() : 0,
+        .host_bytes = j->o->machine          ? j->o->machine->host_bytes
+                      : j->o->host_available ? j->o->host_available()
+                                             : 0,
         .optimizer = j->c->memory.optimizer,
         .inputs = j->c->memory.inputs,
         .idle = j->c->memory.idle,

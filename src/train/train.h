@@ -12,6 +12,12 @@
 #include <signal.h>
 #include <stdio.h>
 
+/* A machine that is not this one, for which a plan is made. */
+struct train_machine {
+    struct gpu_info gpu;
+    uint64_t host_bytes; /* available host memory; 0: not known */
+};
+
 struct train_options {
     struct job_config *config; /* read, but not filled in yet */
     const char *dir;           /* of the run */
@@ -26,9 +32,10 @@ struct train_options {
     const char *restarted;  /* why this process replaced another; NULL: it did not */
     /* Evidence about the machine while a step hangs, as one line and in full; called from another thread. */
     void (*evidence)(const struct gpu_info *g, struct str *brief, struct str *full);
-    uint64_t budget_bytes;            /* of the device's memory; 0: not known */
-    uint64_t (*host_available)(void); /* host memory available now, in bytes; 0: not known.  May be NULL */
-    FILE *talk, *events;              /* events: one line of JSON per step; may be NULL */
+    const struct train_machine *machine; /* only for a plan: the device opened is the CPU.  NULL: this one */
+    uint64_t budget_bytes;               /* of the device's memory; 0: not known */
+    uint64_t (*host_available)(void);    /* host memory available now, in bytes; 0: not known.  May be NULL */
+    FILE *talk, *events;                 /* events: one line of JSON per step; may be NULL */
     bool (*is_stopped)(void);
     const volatile sig_atomic_t *stop; /* the same for work without steps, such as loading.  May be NULL */
 };
@@ -57,6 +64,7 @@ struct train_plan {
     size_t n_fallbacks;
     struct cairn_error lack; /* code set: it does not fit; the hint says what may help */
 };
+const struct gpu_info *train_device(const struct train_options *o);
 int train_plan(const struct train_options *o, struct train_plan *out, struct cairn_error *err);
 
 #endif

@@ -93,8 +93,60 @@ the_largest_cache_counts()
     err_has "$data/cache/t2v"
 }
 
+# On a machine with or without a GPU: what is planned for is another one.
+plans_for_another_machine()
+{
+    run plan wan.yaml --json --memory 8
+    status_is 0
+    json_is 'd["storage"] == "bf16" and d["budget_bytes"] == 8 << 30'
+    discrete=$(device_bytes)
+    run plan wan.yaml --json --memory 1
+    json_is 'd["blocks"] == "host" or not d["fits"]'
+    run plan wan.yaml --json --gfx gfx1102 --memory 8
+    status_is 0
+    [ "$discrete" = "$(device_bytes)" ] || fail "$(device_bytes) bytes, want $discrete"
+    # RDNA2 trains in f16.
+    run plan wan.yaml --json --root "$data/sysfs/gfx1030-rx6900xt-desktop-kfd-excerpt"
+    status_is 0
+    json_is 'd["storage"] == "f16" and 15 << 30 < d["budget_bytes"] <= 16 << 30'
+    # Memory that device and host share cannot be offloaded to.
+    run plan wan.yaml --json --root "$data/sysfs/gfx1151-strixhalo-aurora-112g-gtt" --memory 1.5
+    json_is 'd["blocks"] == "device" and d["budget_bytes"] == 3 << 29'
+    run plan wan.yaml --json --root "$data/sysfs/gfx1151-strixhalo-aurora-112g-gtt"
+    status_is 0
+    json_is '90 << 30 < d["budget_bytes"] < 112 << 30'
+    run plan wan.yaml --json --device cpu --memory 8
+    status_is 0
+    json_is 'd["storage"] == "f32" and d["device"] == "cpu" and d["budget_bytes"] == 8 << 30'
+}
+
+machines_are_checked()
+{
+    for memory in 0 -1 16GB nan inf ''; do
+        run plan wan.yaml --memory "$memory"
+        status_is 2
+        err_has --memory
+    done
+    run plan wan.yaml --gfx gfx1201
+    status_is 2
+    err_has --memory
+    run plan wan.yaml --gfx navi --memory 16
+    status_is 2
+    run plan wan.yaml --root "$data/sysfs/gfx1201-rx9070xt-desktop-drm-only"
+    status_is 2
+    err_has --memory
+    run plan wan.yaml --root "$data/sysfs/gfx1201-rx9070xt-desktop-drm-only" --memory 16
+    status_is 0
+    run plan wan.yaml --root "$data/sysfs/nokfd-hd7870-radeon-driver" --memory 2
+    status_is 3
+    run plan wan.yaml --root /nowhere
+    [ "$status" != 0 ] || fail 'it planned'
+}
+
 it a_plan_needs_no_weights_and_no_data
 it training_needs_both
 it sizes_are_checked
 it the_largest_cache_counts
+it plans_for_another_machine
+it machines_are_checked
 finish
