@@ -340,7 +340,7 @@ void wan_kind_say(const struct wan_kind *k, const struct wan_file_info *info, st
     if (k->by != WAN_BY_TENSORS && !k->expert)
         str_addf(out, " (%s)", how_known(k->by, "model.task"));
     if (k->expert)
-        str_addf(out, ", %s (%s)", wan_expert_name(k->expert), how_known(k->expert_by, "model.expert"));
+        str_addf(out, ", %s (%s)", wan_expert_name(k->expert), how_known(k->expert_by, "as set"));
     str_addf(out, ", %s%s, %zu blocks, hidden size %zu, %s names", dtype_name(info->dtype),
              info->scaled ? " with scales" : "", info->shape.layers, info->shape.width,
              info->diffusers ? "diffusers" : "official");

@@ -115,7 +115,7 @@ static inline void copy_changed(const char *from, const char *path, const struct
     struct cairn_error err = { 0 };
     CLEANUP(arena_release) struct arena a = { 0 };
     struct st_file f;
-    struct st_writer w;
+    CLEANUP(st_writer_close) struct st_writer w = { .out = FILE_OUT_NONE };
     REQUIRE(!st_open(&f, from, &err));
     struct st_tensor *list = ARENA_NEW(&a, struct st_tensor, f.n_tensors + 1);
     char **bytes = ARENA_NEW(&a, char *, f.n_tensors + 1);

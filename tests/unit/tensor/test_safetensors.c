@@ -220,6 +220,58 @@ static void shards(void)
     st_close(&f);
 }
 
+static void names_of_shards(void)
+{
+    static const struct {
+        const char *path;
+        unsigned number, of; /* 0: it is no shard */
+    } rows[] = {
+        { "a/b-00002-of-00006.safetensors", 2, 6 },
+        { "m-x-1-of-2.safetensors", 1, 2 },
+        { "a-1-of-2/b.safetensors", 0, 0 },
+        { "m-00003-of-00002.safetensors", 0, 0 },
+        { "m-00000-of-00002.safetensors", 0, 0 },
+        { "m-1-of-2.safetensors.index.json", 0, 0 },
+        { "m-1-of-2.pth", 0, 0 },
+        { "m-x-of-2.safetensors", 0, 0 },
+        { "m-1-of-.safetensors", 0, 0 },
+        { "m-1-of-99999999.safetensors", 0, 0 },
+        { "", 0, 0 },
+        { "-", 0, 0 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        unsigned number = 0, of = 0;
+        size_t at;
+        bool is = st_is_shard(rows[i].path, &number, &of, &at);
+        if (is != (rows[i].of > 0) || (is && (number != rows[i].number || of != rows[i].of)))
+            CHECK_FAIL_("%s", rows[i].path);
+    }
+}
+
+static void one_shard_opens_all(void)
+{
+    static const char *const names[] = { "s/m-1-of-2.safetensors", "s/m-2-of-2.safetensors" };
+    struct st_file f;
+    struct cairn_error err = { 0 };
+    put(names[0], "{" T("a", "U8", "[2]", 0, 2) "}", 0, 2);
+    put(names[1], "{" T("b", "U8", "[2]", 0, 2) "}", 0, 2);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        REQUIRE(!st_open_siblings(&f, tree_path(&tree, names[i]), &err));
+        CHECK(f.n_shards == 2 && st_find(&f, "a") && st_find(&f, "b"));
+        st_close(&f);
+        REQUIRE(!st_open(&f, tree_path(&tree, names[i]), &err));
+        CHECK_INT(f.n_shards, 1);
+        st_close(&f);
+    }
+    /* The same tensor twice, and a shard that is not there. */
+    put(names[1], "{" T("a", "U8", "[2]", 0, 2) "}", 0, 2);
+    CHECK(st_open_siblings(&f, tree_path(&tree, names[0]), &err));
+    CHECK_INT(err.code, CAIRN_EFORMAT);
+    unlink(tree_path(&tree, names[1]));
+    CHECK(st_open_siblings(&f, tree_path(&tree, names[0]), &err));
+    CHECK_HAS(err.msg, "m-2-of-2.safetensors");
+}
+
 static void wrong_indexes(void)
 {
     static const struct {
@@ -388,6 +440,8 @@ int main(void)
     RUN(reads_as_another_type);
     RUN(shrinks_while_read);
     RUN(shards);
+    RUN(names_of_shards);
+    RUN(one_shard_opens_all);
     RUN(wrong_indexes);
     RUN(writes_in_order);
     RUN(every_call_of_the_writer_fails_once);
