@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * fp8 files: a weight is its code times its scale, in every spelling of scales and for every base. */
+#include "gpu/transfer.h"
 #include "nn/quantize.h"
 #include "tensor/convert.h"
 #include "wan_models.h"
 #include <math.h>
 
+static struct gpu *hip;
+static struct nn hip_bf16;
 static const struct wan_options to_fp8 = { .experts = 1, .quantize = true, .format = WEIGHTS_FP8 };
 static const struct wan_options to_int8 = { .experts = 1, .quantize = true, .format = WEIGHTS_INT8 };
 
@@ -30,10 +33,12 @@ static float *values_of(const struct st_file *f, const char *name, size_t *n)
         if (!s)
             continue;
         char bytes[8];
-        for (size_t k = 0; k < t->elements; k++) {
-            float scale;
-            CHECK(!st_read(f, s, k / (t->elements / s->elements), 1, bytes, &err));
-            dtype_convert(&scale, DTYPE_F32, bytes, s->dtype, 1, &(struct dtype_how){ 0 });
+        float scale = 0;
+        for (size_t k = 0, block = t->elements / s->elements; k < t->elements; k++) {
+            if (k % block == 0) {
+                CHECK(!st_read(f, s, k / block, 1, bytes, &err));
+                dtype_convert(&scale, DTYPE_F32, bytes, s->dtype, 1, &(struct dtype_how){ 0 });
+            }
             out[k] *= scale;
         }
     }
@@ -91,6 +96,9 @@ static void check_all_bases(const char *path, bool copied)
     check_values(&f32, path, &to_fp8, copied);
     check_values(&bf16, path, &to_fp8, copied);
     check_values(&f32, path, &to_int8, false);
+    check_values(&hip_bf16, path, NULL, false);
+    check_values(&hip_bf16, path, &to_fp8, copied);
+    check_values(&hip_bf16, path, &to_int8, false);
 }
 
 static const char *new_path(void)
@@ -229,8 +237,20 @@ static void scales_that_do_not_fit_are_refused(void)
                   NULL, "blocks.1.ffn.0.weight_scale");
 }
 
+/* A ring so small that matrices go in pieces, of which the last is shorter. */
+static void open_hip(void)
+{
+    struct cairn_error err = { 0 };
+    if (gpu_open("hip:0", &hip, &err) || nn_open(&hip_bf16, hip, GPU_BF16, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        exit(99);
+    }
+    transfer_set_ring(gpu_transfer(hip), 3, 1536);
+}
+
 static void all(void)
 {
+    open_hip();
     RUN(a_weight_is_code_times_scale);
     RUN(codes_are_copied);
     RUN(every_granularity_is_read);
@@ -239,6 +259,8 @@ static void all(void)
     RUN(a_prefix_is_before_scales_too);
     RUN(a_forgotten_scale_is_refused);
     RUN(scales_that_do_not_fit_are_refused);
+    nn_close(&hip_bf16);
+    gpu_close(hip);
 }
 
 int main(void)
