@@ -109,6 +109,8 @@ const struct issue_rule issue_rules_device[] = {
       "hipblaslt|rocblaslt", ISSUE_TENSILE_MISSING, 90, 0, "rocBLAS, tensile_host.cpp" },
     { "rocBLAS error: Could not load", "TensileLibrary.dat", NULL, ISSUE_TENSILE_MISSING, 86, 0,
       "rocBLAS, tensile_host.cpp" },
+    { "List of available TensileLibrary Files", NULL, NULL, ISSUE_TENSILE_MISSING, 84, 0,
+      "rocBLAS, tensile_host.cpp" },
     { "rocBLAS warning: No paths matched", NULL, NULL, ISSUE_TENSILE_MISSING, 85, 0,
       "rocBLAS, tensile_host.cpp" },
     { "rocBLAS error: No Tensile solution found", NULL, NULL, ISSUE_TENSILE_MISSING, 82, 0, "rocBLAS" },

@@ -39,6 +39,9 @@ const struct issue_rule issue_rules_memory[] = {
     { "Not enough VRAM", NULL, NULL, ISSUE_OOM_VRAM, 76, RULE_CUDA, "trainers" },
     { "out of VRAM", NULL, "if |to avoid", ISSUE_OOM_VRAM, 72, RULE_CUDA | RULE_SOFT, "trainers" },
     { "CUDA out of memory", NULL, NULL, ISSUE_OOM_VRAM, 82, RULE_CUDA, "PyTorch, c10/cuda" },
+    /* The end of the same message. */
+    { "unallocated memory is large try setting", NULL, NULL, ISSUE_OOM_VRAM, 74, RULE_CUDA,
+      "PyTorch, c10/cuda" },
     { "OutOfMemoryError", NULL, "java.lang|ray.exceptions", ISSUE_OOM_VRAM, 76, RULE_CUDA, "PyTorch" },
     { "error: out of memory", NULL, NULL, ISSUE_OOM_VRAM, 80, RULE_CUDA, "PyTorch, ggml" },
     { "hipMalloc", "out of memory|failed", NULL, ISSUE_OOM_VRAM, 80, 0, "HIP programs" },

@@ -163,6 +163,19 @@ static void an_override_that_cannot_work_explains_silence(void)
     CHECK_ROWS(rows);
 }
 
+/* The first line is often lost when a log is cut. */
+static void what_follows_an_error_tells_of_it(void)
+{
+    static const struct row rows[] = {
+        { " List of available TensileLibrary Files : \n\"/opt/rocm/lib/rocblas/library/"
+          "TensileLibrary_lazy_gfx90a.dat\"\nAborted (core dumped)\n",
+          134, "gfx1103", "tensile-missing", NULL },
+        { "If reserved but unallocated memory is large try setting PYTORCH_HIP_ALLOC_CONF=x:1\n", 1,
+          "gfx1100", "oom-vram", NULL },
+    };
+    CHECK_ROWS(rows);
+}
+
 static void a_load_that_ended_is_no_hang(void)
 {
     static const struct row rows[] = {
@@ -224,6 +237,7 @@ int main(void)
     RUN(an_abort_without_a_message_is_unknown);
     RUN(a_web_ui_without_a_gpu_has_another_build);
     RUN(an_override_that_cannot_work_explains_silence);
+    RUN(what_follows_an_error_tells_of_it);
     RUN(a_load_that_ended_is_no_hang);
     RUN(zluda_runs_a_build_for_cuda);
     RUN(the_answer_may_come_late);
