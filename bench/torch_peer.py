@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of `cairn bench` by PyTorch on the same device: row, cairn, torch, ratio (above 1: cairn is faster).
 
-    bench/torch_peer.py [--cairn PROGRAM | --read FILE] [--device NAME] [--seconds S] [--rounds N] [GROUP]...
+    bench/torch_peer.py [--cairn PROGRAM | --read FILE] [--device NAME] [--seconds S] [--rounds N] [--flash] [GROUP]...
 
 cairn and PyTorch take turns, --rounds times; the best of each counts.  Both are timed alike: events around rounds of
 at least 4 ms after a warm-up, random normal numbers.  Exit 0 with a reason where PyTorch or its GPU is missing.
 """
 import argparse
+import contextlib
 import json
+import re
 import subprocess
 import sys
 import time
@@ -143,7 +145,9 @@ def gemm(row, device, dtype):
 
 def attention(row, device, dtype):
     samples, heads, tokens, size = row['sizes']
-    q, k, v, do = (normal(device, dtype, samples, tokens, heads, size).transpose(1, 2) for _ in range(4))
+    keys = re.search(r'(\d+) keys', row['name'])
+    keys = min(tokens, int(keys.group(1))) if keys else tokens
+    q, k, v, do = (normal(device, dtype, samples, n, heads, size).transpose(1, 2) for n in (tokens, keys, keys, tokens))
     causal = 'causal' in row['name']
     if 'backward' not in row['name']:
         return lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
@@ -169,15 +173,21 @@ def measure_cairn(args, device):
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
-def time_peer(row, device, clock):
+def backend(row, flash):
+    if not flash or row['bench'] != 'attention' or row['format'] == 'f32':
+        return contextlib.nullcontext()
+    return torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION)
+
+
+def time_peer(row, device, clock, flash):
     """Milliseconds; None: PyTorch has no such thing."""
     needs_grad = 'backward' in row['name'] or 'gradient' in row['name']
     run = PEERS[row['bench']](row, device, DTYPES.get(row['format'], torch.float32))
-    with torch.set_grad_enabled(needs_grad):
+    with torch.set_grad_enabled(needs_grad), backend(row, flash):
         return clock.best(run) if run else None
 
 
-def measure_torch(rows, device, clock):
+def measure_torch(rows, device, clock, flash):
     """Ctrl-C ends it early, with the rows until then."""
     times = {}
     try:
@@ -185,7 +195,7 @@ def measure_torch(rows, device, clock):
             # What several ways of cairn do is one thing for PyTorch.
             peer = peer_of(row)
             if peer not in times:
-                times[peer] = time_peer(row, device, clock)
+                times[peer] = time_peer(row, device, clock, flash)
                 if clock.gpu:
                     torch.cuda.empty_cache()
     except KeyboardInterrupt:
@@ -208,6 +218,7 @@ def main():
     parser.add_argument('--device', default='cuda:0', help="cairn's name of the device")
     parser.add_argument('--seconds', type=float, default=0.4, help='for each row, at most')
     parser.add_argument('--rounds', type=int, default=1)
+    parser.add_argument('--flash', action='store_true', help="attention by PyTorch's FLASH backend, in 16 bits")
     parser.add_argument('groups', nargs='*', metavar='GROUP')
     args = parser.parse_args()
     is_cpu = args.device == 'cpu'
@@ -223,7 +234,7 @@ def main():
         else:
             new = measure_cairn(args, args.device)
             cairn = better(cairn, new) if cairn else new
-        for key, ms in measure_torch(cairn['results'], device, Clock(device, args.seconds)).items():
+        for key, ms in measure_torch(cairn['results'], device, Clock(device, args.seconds), args.flash).items():
             peers[key] = ms if ms is None else min(ms, peers.get(key) or ms)
     print(f"{cairn['title']} ({cairn['arch']}), cairn {cairn['version']}, PyTorch {torch.__version__}")
     print(f"{'BENCH':13} {'NAME':28} {'FORMAT':6} {'SHAPE':22} {'BY':10} {'CAIRN ms':>9} {'TORCH ms':>9} {'RATE':>15} "

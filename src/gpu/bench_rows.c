@@ -343,13 +343,16 @@ static int fill_bias(struct bench *b, struct cairn_error *err)
     return bench_fill(b, 4, GPU_F32, err);
 }
 
-static struct attention_args attention_args_of(const struct bench *b, bool causal, k_i64 *samples)
+static struct attention_args attention_args_of(const struct bench *b, const struct bench_row *r,
+                                               k_i64 *samples)
 {
+    bool causal = r->causal;
     k_i64 heads = bench_is_cpu(b) ? 4 : causal ? 12 : 40, tokens = bench_scale(b, causal ? 1024 : 7800, 512);
     k_i64 size = bench_is_cpu(b) || causal ? 64 : 128;
     *samples = bench_is_cpu(b) || !causal ? 1 : 32;
     while ((size_t)(*samples * heads * tokens * size) * 4 > b->bytes)
         tokens /= 2;
+    k_i64 keys = r->keys && r->keys < tokens ? r->keys : tokens;
     struct attention_stride by = { tokens * heads * size, heads * size, size };
     return (struct attention_args){ .o = b->device[4],
                                     .lse = b->device[5],
@@ -363,7 +366,7 @@ static struct attention_args attention_args_of(const struct bench *b, bool causa
                                     .heads = heads,
                                     .kv_heads = heads,
                                     .queries = tokens,
-                                    .keys = tokens,
+                                    .keys = keys,
                                     .size = size,
                                     .causal = causal,
                                     .scale = size == 64 ? 0.125f : 0.08838834764f };
@@ -375,14 +378,14 @@ static void set_attention(struct bench_amount *a, const struct attention_args *a
 {
     a->sizes[0] = samples, a->sizes[1] = args->heads, a->sizes[2] = args->queries, a->sizes[3] = args->size;
     a->flops = (args->causal ? 1.0 : 2.0) * products *
-               (double)(samples * args->heads * args->queries * args->queries * args->size);
+               (double)(samples * args->heads * args->queries * args->keys * args->size);
 }
 
 static int attention(struct bench *b, const struct bench_row *r, struct bench_amount *a,
                      struct cairn_error *err)
 {
     k_i64 samples;
-    struct attention_args args = attention_args_of(b, r->causal, &samples);
+    struct attention_args args = attention_args_of(b, r, &samples);
     set_attention(a, &args, samples, 2);
     return attention_forward(b->g, NULL, b->storage, samples, &args, err);
 }
@@ -392,7 +395,7 @@ static int attention_both(struct bench *b, const struct bench_row *r, struct ben
                           struct cairn_error *err)
 {
     k_i64 samples;
-    struct attention_args args = attention_args_of(b, r->causal, &samples);
+    struct attention_args args = attention_args_of(b, r, &samples);
     struct attention_backward_args back = { .dq = b->device[6],
                                             .dk = b->device[7],
                                             .dv = b->device[8],
@@ -461,7 +464,9 @@ const struct bench_row bench_rows[] = {
     { MATRICES("gemm", 2), .name = "a b, gemm", .once = gemm, .by = "gemm" },
     { MATRICES("attention", 3), .name = "forward", .once = attention },
     { MATRICES("attention", 3), .name = "forward, causal", .once = attention, .causal = true },
+    { MATRICES("attention", 3), .name = "forward, 512 keys", .once = attention, .keys = 512 },
     { MATRICES("attention", 4), .name = "with backward", .once = attention_both },
     { MATRICES("attention", 4), .name = "with backward, causal", .once = attention_both, .causal = true },
+    { MATRICES("attention", 4), .name = "with backward, 512 keys", .once = attention_both, .keys = 512 },
 };
 const size_t n_bench_rows = ARRAY_LEN(bench_rows);

@@ -40,6 +40,7 @@ struct bench_row {
     int (*prepare)(struct bench *b, struct cairn_error *err); /* the others; may be NULL */
     enum bench_ceiling ceiling;
     bool has_formats, causal, a_transposed, b_transposed;
+    int keys; /* of cross attention; 0: as many as queries */
 };
 extern const struct bench_row bench_rows[];
 extern const size_t n_bench_rows;
