@@ -123,11 +123,10 @@ struct left_out {
     struct str names;
 };
 
-static void leave_out(struct left_out *l, const char *name, const char *why)
+static void leave_out(struct left_out *l, const char *what)
 {
-    enum { LISTED = 5 };
-    if (l->n++ < LISTED)
-        str_addf(&l->names, "\n  %s: %s", name, why);
+    if (l->n++ < VIDEO_CACHE_LISTED)
+        str_addf(&l->names, "\n  %s", what);
 }
 
 static void say_left_out(const struct wan_job *t, struct left_out *l, const char *what)
@@ -147,20 +146,6 @@ static void say_skipped(const struct wan_job *t, const struct video_cache_skippe
                     s->n > VIDEO_CACHE_LISTED ? ", ..." : "");
 }
 
-/* Whether the item can be trained on; else the reason. */
-static bool is_usable(const struct wan_job *t, const struct video_item *item, struct cairn_error *why)
-{
-    if (item->height % 2 || item->width % 2)
-        return cairn_fail(why, CAIRN_EFORMAT, "the latent is %zu x %zu, which is not even", item->width,
-                          item->height),
-               false;
-    if (item->text_rows > t->shape.text_rows)
-        return cairn_fail(why, CAIRN_EFORMAT, "the caption has %zu tokens, more than %zu", item->text_rows,
-                          t->shape.text_rows),
-               false;
-    return true;
-}
-
 static struct video_needs needs_of(const struct wan_job *t)
 {
     const struct wan_shape *s = &t->shape;
@@ -174,9 +159,10 @@ static struct video_needs needs_of(const struct wan_job *t)
     };
 }
 
-static void count_size(struct wan_job *t, const struct video_item *item)
+static void count_item(struct wan_job *t, const struct video_item *item)
 {
     size_t cells = item->frames * item->height * item->width;
+    *(item->is_clip ? &t->clips : &t->images) += 1;
     if (cells <= t->cells)
         return;
     t->cells = cells;
@@ -195,11 +181,16 @@ static int keep_usable(struct wan_job *t, size_t *items, size_t *n, struct left_
         struct cairn_error why = { 0 };
         if (t->task.env.stop && *t->task.env.stop)
             return cairn_fail(err, CAIRN_EIO, "interrupted");
-        if (!is_usable(t, item, &why) || (!t->task.env.only_plan && video_item_check(item, &needs, &why))) {
-            leave_out(damaged, item->name, why.msg);
+        if (item->text_rows > t->shape.text_rows)
+            cairn_fail(&why, CAIRN_EFORMAT, "%s: the caption has %zu tokens, more than %zu", item->text_path,
+                       item->text_rows, t->shape.text_rows);
+        else if (!t->task.env.only_plan)
+            video_item_check(item, &needs, &why);
+        if (why.code) {
+            leave_out(damaged, why.msg);
             continue;
         }
-        count_size(t, item);
+        count_item(t, item);
         items[kept++] = items[i];
     }
     *n = kept;
@@ -208,7 +199,10 @@ static int keep_usable(struct wan_job *t, size_t *items, size_t *n, struct left_
 
 static int choose_items(struct wan_job *t, struct validation_split *split, struct cairn_error *err)
 {
+    const struct video_cache_skipped *unread = &video_cache_info(t->cache)->damaged;
     struct left_out damaged = { 0 };
+    for (size_t i = 0; i < unread->n; i++)
+        leave_out(&damaged, i < VIDEO_CACHE_LISTED ? unread->names[i] : "");
     validation_split_make(t->cache, t->keys.data.val_split, 0, t->task.env.arena, split);
     int r = keep_usable(t, split->train, &split->n_train, &damaged, err) ||
             keep_usable(t, split->val, &split->n_val, &damaged, err);
@@ -487,10 +481,10 @@ static void say_data(const struct wan_job *t)
                     t->largest.height, t->largest.frames, t->task.extent);
         return;
     }
-    const struct video_cache_info *d = video_cache_info(t->cache);
+    size_t sizes = batches_sizes(t->batches);
     message_say(sink, "data      %zu clip%s, %zu image%s, %zu held out; %zu size%s, up to %zu tokens",
-                d->clips, d->clips == 1 ? "" : "s", d->images, d->images == 1 ? "" : "s", t->n_val, d->sizes,
-                d->sizes == 1 ? "" : "s", t->task.extent);
+                t->clips, t->clips == 1 ? "" : "s", t->images, t->images == 1 ? "" : "s", t->n_val, sizes,
+                sizes == 1 ? "" : "s", t->task.extent);
 }
 
 static void summary(const struct task *task)

@@ -29,6 +29,7 @@ struct wan_job {
     struct batches *batches;
     size_t *val_items; /* held out */
     size_t n_val;
+    size_t clips, images; /* that can be used, with those held out */
     struct wan *wan;
     struct flow_options flow;
     enum flow_recipe recipe;

@@ -166,11 +166,11 @@ struct reading {
     const struct candidate *candidates;
     struct video_item *items;
     const struct video_needs *needs;
+    struct cairn_error *why; /* of each item: why it is left out; CAIRN_OK: it is not */
 };
 
-static int open_item(void *context, size_t i, struct cairn_error *err)
+static int open_one(const struct reading *r, size_t i, struct cairn_error *err)
 {
-    const struct reading *r = context;
     const struct candidate *c = &r->candidates[i];
     struct video_item *item = &r->items[i];
     item->path = c->path;
@@ -181,6 +181,37 @@ static int open_item(void *context, size_t i, struct cairn_error *err)
     if (!item->text_path)
         item->text_path = item->is_clip ? c->text : c->clip_text;
     return video_item_open_text(item, r->needs, err);
+}
+
+/* A damaged file costs its item, not the run. */
+static int open_item(void *context, size_t i, struct cairn_error *err)
+{
+    const struct reading *r = context;
+    if (!open_one(r, i, err))
+        return 0;
+    if (err->code != CAIRN_EFORMAT)
+        return -1;
+    r->why[i] = *err;
+    *err = (struct cairn_error){ 0 };
+    return 0;
+}
+
+static int drop_damaged(struct video_cache *c, const struct cairn_error *why, struct cairn_error *err)
+{
+    size_t all = c->n, first = all;
+    c->n = 0;
+    for (size_t i = 0; i < all; i++) {
+        if (!why[i].code) {
+            c->items[c->n++] = c->items[i];
+            continue;
+        }
+        first = first == all ? i : first;
+        skip(&c->info.damaged, arena_strdup(&c->arena, why[i].msg));
+    }
+    if (c->n)
+        return 0;
+    *err = why[first];
+    return all > 1 ? cairn_wrap(err, "none of %zu caches can be used; the first", all) : -1;
 }
 
 static int by_path(const void *a, const void *b)
@@ -217,8 +248,11 @@ static int read_headers(struct video_cache *c, struct listing *l, const struct v
     for (size_t i = 0; i < l->n; i++)
         c->items[i].name = arena_strndup(
             &c->arena, l->list[i].name, strlen(l->list[i].name) - strlen("_" CACHE_NAME_ARCH ".safetensors"));
-    struct reading r = { l->list, c->items, needs };
-    return parallel_for(l->n, 0, open_item, &r, err);
+    CLEANUP(mem_free) struct cairn_error *why = calloc(l->n, sizeof(*why));
+    if (!why)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu caches", l->n);
+    struct reading r = { l->list, c->items, needs, why };
+    return parallel_for(l->n, 0, open_item, &r, err) || drop_damaged(c, why, err) ? -1 : 0;
 }
 
 int video_cache_open(struct video_cache **out, const struct video_cache_options *o, struct cairn_error *err)

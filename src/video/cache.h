@@ -2,7 +2,7 @@
  * Training data on disk: folders of musubi-tuner's Wan caches (cache_name.h).
  *
  * Opening lists the folders, without their subfolders, and reads the header of every file once.  Latents
- * whose text was not cached are left out and counted.  Items are in the order of their paths' bytes, which
+ * whose text was not cached are left out and counted; so are damaged files.  Items are in the order of their paths' bytes, which
  * depends on nothing but the paths.  Once open, any number of threads may read. */
 #ifndef CAIRN_VIDEO_CACHE_H
 #define CAIRN_VIDEO_CACHE_H
@@ -30,9 +30,10 @@ struct video_cache_info {
     struct video_cache_skipped without_text;
     struct video_cache_skipped other_model; /* caches of other architectures: "a_0640x0480_hv.safetensors" */
     struct video_cache_skipped misnamed;    /* "…_wan.safetensors" without a size, such as a LoRA */
+    struct video_cache_skipped damaged;     /* "FILE: what is wrong with it" */
 };
 
-/* Fails if a path is not a folder, if no item is found, or if a file is damaged or does not fit the model. */
+/* Fails if a path is not a folder, if no item is found or all are damaged, or if a file does not fit the model. */
 int video_cache_open(struct video_cache **out, const struct video_cache_options *o, struct cairn_error *err);
 void video_cache_close(struct video_cache *c);
 void video_cache_cleanup(struct video_cache **c); /* for CLEANUP */

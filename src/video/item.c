@@ -82,7 +82,7 @@ static int check_latents(const struct video_item *item, const struct video_needs
                          struct cairn_error *err)
 {
     if (needs->channels && item->channels != needs->channels) {
-        cairn_fail(err, CAIRN_EFORMAT, "%s has latents of %zu channels; the model has %zu", item->path,
+        cairn_fail(err, CAIRN_EUSAGE, "%s has latents of %zu channels; the model has %zu", item->path,
                    item->channels, needs->channels);
         if (item->channels == 48)
             return cairn_hint(err, "this cache was made with the Wan 2.2 VAE, for the 5B model");
@@ -124,7 +124,7 @@ static int open_image(struct video_item *item, const struct st_file *f, const st
     if (find_part(f, VIDEO_IMAGE, &t, err))
         return -1;
     if (!t && needs->image_channels) {
-        cairn_fail(err, CAIRN_EFORMAT, "%s has no tensor \"latents_image_FxHxW_DTYPE\"", item->path);
+        cairn_fail(err, CAIRN_EUSAGE, "%s has no tensor \"latents_image_FxHxW_DTYPE\"", item->path);
         return cairn_hint(err, "an I2V model needs it: cache the latents again with --i2v");
     }
     if (!t)
@@ -136,7 +136,7 @@ static int open_image(struct video_item *item, const struct st_file *f, const st
         return cairn_fail(err, CAIRN_EFORMAT, "%s: %s and %s differ in size", item->path, t->name,
                           item->parts[VIDEO_LATENTS].name);
     if (needs->image_channels && item->image_channels != needs->image_channels)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has %zu channels; the model needs %zu", item->path,
+        return cairn_fail(err, CAIRN_EUSAGE, "%s: %s has %zu channels; the model needs %zu", item->path,
                           t->name, item->image_channels, needs->image_channels);
     return 0;
 }
@@ -148,7 +148,7 @@ static int open_clip(struct video_item *item, const struct st_file *f, const str
     if (find_part(f, VIDEO_CLIP, &t, err))
         return -1;
     if (!t && needs->clip) {
-        cairn_fail(err, CAIRN_EFORMAT, "%s has no tensor \"clip_DTYPE\"", item->path);
+        cairn_fail(err, CAIRN_EUSAGE, "%s has no tensor \"clip_DTYPE\"", item->path);
         return cairn_hint(err,
                           "I2V models of Wan 2.1 need it: cache the latents again with --i2v --clip FILE");
     }
@@ -160,7 +160,7 @@ static int open_clip(struct video_item *item, const struct st_file *f, const str
     item->clip_dim = t->shape[1];
     if (needs->clip && ((needs->clip_tokens && item->clip_tokens != needs->clip_tokens) ||
                         (needs->clip_dim && item->clip_dim != needs->clip_dim)))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %zux%zu; the model needs %zux%zu", item->path,
+        return cairn_fail(err, CAIRN_EUSAGE, "%s: %s is %zux%zu; the model needs %zux%zu", item->path,
                           t->name, item->clip_tokens, item->clip_dim, needs->clip_tokens, needs->clip_dim);
     return 0;
 }
@@ -194,7 +194,7 @@ int video_item_open_text(struct video_item *item, const struct video_needs *need
     item->text_rows = t->shape[0];
     item->text_dim = t->shape[1];
     if (needs->text_dim && item->text_dim != needs->text_dim)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has rows of %zu values; the model needs %zu",
+        return cairn_fail(err, CAIRN_EUSAGE, "%s: %s has rows of %zu values; the model needs %zu",
                           item->text_path, t->name, item->text_dim, needs->text_dim);
     return 0;
 }
@@ -215,8 +215,7 @@ uint64_t video_item_values(const struct video_item *item, enum video_part part)
     return item->parts[part].values;
 }
 
-static int check_values(const struct video_tensor *t, enum video_part part, const float *v,
-                        struct cairn_error *err)
+static int check_values(const struct video_tensor *t, const float *v, struct cairn_error *err)
 {
     uint64_t bad = 0, other = 0;
     for (uint64_t i = 0; i < t->values; i++) {
@@ -226,7 +225,7 @@ static int check_values(const struct video_tensor *t, enum video_part part, cons
     if (bad)
         cairn_fail(err, CAIRN_EFORMAT, "%s: %llu of %llu values of %s are NaN or infinite", t->path,
                    (unsigned long long)bad, (unsigned long long)t->values, t->name);
-    else if (part == VIDEO_LATENTS && !other)
+    else if (t->values > 1 && !other)
         cairn_fail(err, CAIRN_EFORMAT, "%s: every value of %s is %g", t->path, t->name, (double)v[0]);
     else
         return 0;
@@ -251,7 +250,7 @@ int video_item_read(const struct video_item *item, enum video_part part, float *
         return -1;
     if (raw)
         dtype_convert(out, DTYPE_F32, raw, t->dtype, t->values, &(struct dtype_how){ 0 });
-    return check_values(t, part, out, err);
+    return check_values(t, out, err);
 }
 
 int video_item_check(const struct video_item *item, const struct video_needs *needs, struct cairn_error *err)
