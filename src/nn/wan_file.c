@@ -116,6 +116,9 @@ static int find_shape(const struct seen *f, size_t heads, struct wan_shape *s, s
     s->text_width = text->shape[1];
     s->time_width = time->shape[1];
     s->clip_width = clip ? clip->shape[1] : 0;
+    if (s->in < s->out)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s takes %zu channels, fewer than the %zu that come out",
+                          f->source->path, patch->name, s->in, s->out);
     return find_heads(f, s->width, heads, &s->heads, err);
 }
 

@@ -59,6 +59,7 @@ static const struct other_row others[] = {
       "a VAE", "model.path takes the transformer; model.vae_path takes the VAE" },
     { "*visual.transformer.*|*vision_model.*|visual.*", "an image encoder (CLIP)",
       "model.path takes the transformer" },
+    { "*text_model.*", "a text encoder (CLIP)", "model.path takes the transformer" },
     { "*double_blocks.*|*single_transformer_blocks.*", "a transformer of Flux or HunyuanVideo",
       "model.path takes a Wan 2.1 or 2.2 transformer" },
     { "*transformer_blocks.*attn1*|*input_blocks.*|*down_blocks.*", "a U-Net of Stable Diffusion or LTX",
@@ -71,7 +72,7 @@ static const struct other_row others[] = {
 
 /* The text encoder is told apart by whether it is fp8. */
 static const char text_encoder_globs[] = "*.SelfAttention.*|*blocks.0.pos_embedding.*|shared.weight|"
-                                         "*token_embedding.weight";
+                                         "token_embedding.weight";
 
 /* Models that are Wan and more. */
 static const struct other_row relatives[] = {

@@ -262,6 +262,7 @@ static void other_files_are_called_by_their_name(void)
         { "blocks.0.pos_embedding.embedding.weight", "text encoder", false },
         { "encoder.block.0.layer.0.SelfAttention.q.weight", "text encoder", false },
         { "visual.transformer.0.attn.to_qkv.weight", "CLIP", false },
+        { "text_model.embeddings.token_embedding.weight", "CLIP", false },
         { "double_blocks.0.img_attn.qkv.weight", "Flux", false },
         { "model.diffusion_model.input_blocks.0.0.weight", "U-Net", false },
         { "model.layers.0.self_attn.q_proj.weight", "language model", false },
@@ -300,6 +301,31 @@ static void an_fp8_text_encoder_is_one(void)
     CHECK(wan_file_read_info(path, CLIP_HEADS, &info, &err));
     CHECK_HAS(err.msg, "fp8");
     CHECK_HAS(err.msg, "text encoder");
+}
+
+static void fewer_channels_in_than_out_are_refused(void)
+{
+    struct wan_shape s = { .layers = 1,
+                           .heads = 1,
+                           .width = 128,
+                           .ffn = 20,
+                           .in = 8,
+                           .out = 16,
+                           .text_width = 10,
+                           .time_width = 6,
+                           .text_rows = 512,
+                           .clip_rows = 257 };
+    struct cairn_error err = { 0 };
+    struct wan_file_info info;
+    char path[256];
+    snprintf(path, sizeof(path), "%s", in_folder(new_folder(), "m.safetensors"));
+    struct wan *m = open_wan(&f32, &s, NULL);
+    fill(&m->params[0], &m->weights[0]);
+    save_wan(m, path);
+    model_close(&m->model);
+    CHECK(wan_file_read_info(path, 0, &info, &err));
+    CHECK_INT(err.code, CAIRN_EFORMAT);
+    CHECK_HAS(err.msg, "patch_embedding.weight");
 }
 
 static void control_models_are_recognised(void)
@@ -361,6 +387,7 @@ static void all(void)
     RUN(nan_is_refused);
     RUN(other_files_are_called_by_their_name);
     RUN(an_fp8_text_encoder_is_one);
+    RUN(fewer_channels_in_than_out_are_refused);
     RUN(control_models_are_recognised);
     RUN(every_system_call_may_fail);
 }
