@@ -185,7 +185,7 @@ struct log_find log_see_torch(struct log_facts *f, const char *s, size_t n, size
         to++;
     /* torchvision counts from 0, and what pip takes away is not what is used. */
     if (!isdigit((unsigned char)s[from]) || s[from] == '0' || has(s, n, "Uninstalling") ||
-        has(s, n, "ninstalled"))
+        has(s, n, "ninstalled") || has(s, n, "existing installation"))
         return nothing;
     copy_text(f->torch, sizeof(f->torch), s + from, to - from);
     f->build = tolower((unsigned char)s[at + 1]) == 'r'   ? TORCH_ROCM

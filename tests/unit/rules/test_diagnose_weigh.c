@@ -176,6 +176,20 @@ static void what_follows_an_error_tells_of_it(void)
     CHECK_ROWS(rows);
 }
 
+/* What pip finds and takes away is not what is used later. */
+static void pip_may_take_the_build_away(void)
+{
+    static const struct row rows[] = {
+        { "  Attempting uninstall: torch\n    Found existing installation: torch 2.8.0+rocm6.4\n"
+          "    Uninstalling torch-2.8.0+rocm6.4:\nSuccessfully installed torch-2.8.0\n",
+          0, "gfx90a", "torch-not-rocm", "no-failure" },
+        { "    Found existing installation: torch 2.8.0+rocm6.4\n    Uninstalling torch-2.8.0+rocm6.4:\n"
+          "Successfully installed torch-2.9.0+rocm6.4\n",
+          0, "gfx90a", "no-failure", NULL },
+    };
+    CHECK_ROWS(rows);
+}
+
 static void a_load_that_ended_is_no_hang(void)
 {
     static const struct row rows[] = {
@@ -238,6 +252,7 @@ int main(void)
     RUN(a_web_ui_without_a_gpu_has_another_build);
     RUN(an_override_that_cannot_work_explains_silence);
     RUN(what_follows_an_error_tells_of_it);
+    RUN(pip_may_take_the_build_away);
     RUN(a_load_that_ended_is_no_hang);
     RUN(zluda_runs_a_build_for_cuda);
     RUN(the_answer_may_come_late);
