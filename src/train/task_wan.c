@@ -278,12 +278,20 @@ static void close_task(struct task *task)
     free(t);
 }
 
-static void set_experts(struct wan_job *t)
+/* An expert that is trained on the other's times learns nothing of use. */
+static int set_experts(struct wan_job *t, struct cairn_error *err)
 {
-    enum wan_expert only = t->files.bases[0].kind.expert;
+    const struct wan_base_file *first = &t->files.bases[0];
+    const struct wan_task_info *info = wan_task_info(first->kind.task);
+    enum wan_expert only = first->kind.expert;
     t->both = t->files.n > 1;
     t->kind = t->files.bases[0].kind.task;
     t->side = t->both || only == WAN_EXPERT_NONE ? FLOW_ANY : only == WAN_EXPERT_HIGH ? FLOW_HIGH : FLOW_LOW;
+    if (t->both || only != WAN_EXPERT_NONE || info->boundary <= 0 || !first->path)
+        return 0;
+    cairn_fail(err, CAIRN_EUSAGE, "%s: its name does not say which expert of %s it is", first->path,
+               info->title);
+    return cairn_hint(err, "set model.expert to low or high");
 }
 
 static int new_task(const struct task_env *e, struct wan_job **out, struct cairn_error *err)
@@ -306,10 +314,9 @@ static int new_task(const struct task_env *e, struct wan_job **out, struct cairn
         return -1;
     t->shape = t->files.bases[0].info.shape;
     t->task.hidden_size = t->shape.width;
-    set_experts(t);
     for (size_t i = 0; i < t->files.n_warnings; i++)
         message_say(&e->sink, "warning: %s", t->files.warnings[i]);
-    return 0;
+    return set_experts(t, err);
 }
 
 static int open_task(const struct task_env *e, struct task **out, struct cairn_error *err)
@@ -396,9 +403,20 @@ static int load_base(struct wan_job *t, size_t base, struct cairn_error *err)
     return 0;
 }
 
+/* Where the experts take turns in memory, a change reads the weights of one: not at every step. */
+static void set_switch_every(struct wan_job *t)
+{
+    enum { TURN = 20 };
+    struct wan_keys *k = t->task.env.config->own;
+    if (!k->train.switch_every)
+        k->train.switch_every = t->wan->model.layout.idle == MODEL_IDLE_DEVICE ? 1 : TURN;
+    t->keys.train.switch_every = k->train.switch_every;
+}
+
 static int fill_model(struct task *task, struct cairn_error *err)
 {
     struct wan_job *t = wan_job_of(task);
+    set_switch_every(t);
     struct wan_request r = request_of(config_of(t));
     if (!t->files.bases[0].path)
         return *r.path || *r.high_noise_path ? cairn_fail(err, CAIRN_EIO, "the model's files do not exist")

@@ -3,6 +3,7 @@
  *
  * Noise and times follow from the seed, the step and the sample's place in the step, whatever the size of the
  * micro-batches, so that a resumed run and one that had to split its batches see the same. */
+#include "base/int.h"
 #include "train/task_wan_inside.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -138,7 +139,7 @@ enum { STEP_DRAW = 0x7fffffff }; /* the draw that belongs to a step, and to none
 static enum flow_side side_of_step(const struct wan_job *t, uint64_t step)
 {
     const struct job_config *c = t->task.env.config;
-    uint64_t every = (uint64_t)t->keys.train.switch_every;
+    uint64_t every = at_least((size_t)t->keys.train.switch_every, 1);
     if (!t->both)
         return t->side;
     if (t->recipe == FLOW_AI_TOOLKIT)

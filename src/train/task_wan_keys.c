@@ -44,7 +44,8 @@ static const struct config_key keys[] = {
     KEY(train.preserve_distribution_shape, "false", "cut the distribution to min_timestep and max_timestep by drawing again; false: squeeze it into the range"),
     KEY(train.timestep_buckets, "0", "stratified timesteps: buckets per epoch; 0: none", FROM(0, 1000000)),
     KEY(train.content_or_style, "balanced", "ai-toolkit: content prefers much noise, style little"),
-    KEY(train.switch_every, "1", "steps before the expert may change, with both experts", UNIT("steps"), FROM(1, 1000000)),
+    KEY(train.switch_every, "0", "steps before the expert may change, with both experts; 0: 1, or 20 where the experts take turns in memory", UNIT("steps"),
+        FROM(0, 1000000)),
     KEY(train.clean_first_frame, "false", "ti2v-5B: the first frame has no noise and no loss (image to video)"),
 
     KEY(save.format, "comfy", "names in lora.safetensors, for ComfyUI, musubi-tuner or diffusers", .words = formats),
