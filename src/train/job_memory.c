@@ -89,6 +89,9 @@ static enum model_idle idle_asked(struct job *j)
 {
     const struct memory_job *m = &j->memory.job;
     enum config_place asked = j->c->memory.idle;
+    bool least = asked == CONFIG_PLACE_AUTO && j->c->memory.low_vram;
+    if (least && !memory_can_offload_blocks(m) && memory_can_take_turns(m, true))
+        return MODEL_IDLE_FILE;
     if (asked != CONFIG_PLACE_HOST && asked != CONFIG_PLACE_FILE)
         return MODEL_IDLE_DEVICE;
     bool file = asked == CONFIG_PLACE_FILE || !memory_can_take_turns(m, false);

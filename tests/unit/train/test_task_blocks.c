@@ -270,6 +270,41 @@ static void a_failed_switch_is_done_again(void)
     close_setup(&s);
 }
 
+static void low_vram_keeps_one_expert(void)
+{
+    struct train_plan p = plan(0, KEYS(FIVE, "memory.low_vram=true"));
+    CHECK_STR(p.idle, on_gpu() ? "device" : "file"); /* on a GPU all blocks are streamed */
+    CHECK_INT(p.streamed, on_gpu() ? 5 : 0);
+    CHECK_INT(p.inputs_on_host, on_gpu());
+    p = plan(0, KEYS(FIVE, "memory.low_vram=true", "memory.idle=device"));
+    CHECK_STR(p.idle, "device");
+}
+
+/* More blocks go to the host while it runs; those that the configuration wants there stay when the others are back. */
+static void some_blocks_come_back(void)
+{
+    struct setup s;
+    if (!on_gpu())
+        SKIP("the CPU has nowhere to offload to");
+    if (open_job(
+            &s, KEYS("lora.experts=each", "model.layers=12", "memory.blocks=3", "memory.optimizer=device"))) {
+        struct job *j = &s.j;
+        const struct job_layout *l = &j->state.layout;
+        CHECK_INT(l->weights.streamed, 3);
+        CHECK(!run_out_of_memory(j));
+        CHECK(l->weights.streamed > 3 && l->weights.streamed < 12);
+        CHECK(!run_out_of_memory(j));
+        check_near("more on the host", (double)memory_plan_sum(j->memory.plan.device),
+                   (double)gpu_allocated(s.o.g).bytes);
+        CHECK_INT(j->memory.evicted.times, 1);
+        CHECK(!job_restore(j, &err));
+        CHECK_INT(l->weights.streamed, 3);
+        check_near("back", (double)memory_plan_sum(j->memory.plan.device),
+                   (double)gpu_allocated(s.o.g).bytes);
+    }
+    close_setup(&s);
+}
+
 /* ---- the inputs of the blocks ---- */
 
 static void inputs_on_the_host_change_no_bit(void)
@@ -376,6 +411,8 @@ static void run_all(void)
     RUN(the_cheaper_way_is_chosen);
     RUN(memory_that_runs_out_sends_the_idle_one_away);
     RUN(a_failed_switch_is_done_again);
+    RUN(low_vram_keeps_one_expert);
+    RUN(some_blocks_come_back);
     RUN(inputs_on_the_host_change_no_bit);
     RUN(inputs_give_way_after_the_blocks);
     RUN(inputs_without_host_memory_stay);
