@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/str.h"
 #include "cli/commands.h"
 #include "cli/messages.h"
 #include "cli/options.h"
+#include "cli/plan_print.h"
 #include "cli/print.h"
 #include "cli/stop.h"
 #include "report/train_plan.h"
@@ -11,53 +11,7 @@
 #include "start/own_env.h"
 #include "start/read_config.h"
 #include "start/watch_calls.h"
-#include <stdio.h>
 #include <stdlib.h>
-
-static void print_row(const char *name, uint64_t device, uint64_t host)
-{
-    char a[32], b[32];
-    printf("%-16s %12s %12s\n", name, device ? bytes_text((int64_t)device, a) : "-",
-           host ? bytes_text((int64_t)host, b) : "-");
-}
-
-static void print_plan(const struct train_plan *p, const struct train_options *o)
-{
-    const struct gpu_info *g = train_device(o);
-    bool one = g->api == GPU_API_HOST || g->unified;
-    uint64_t bound = p->device_bytes + (one ? p->host_bytes : 0);
-    char text[32];
-    CLEANUP(str_release) struct str device = { 0 };
-    str_addf(&device, "%s, %s: %s", g->name, g->title, o->why_device);
-    print_wrapped(stdout, device.s, 2, print_width());
-    printf("%.2f M parameters, %.2f M trained, in %s\n\n", (double)p->parameters / 1e6,
-           (double)p->trained / 1e6, p->storage);
-    printf("%-16s %12s %12s\n", "", "DEVICE", "HOST");
-    for (size_t i = 0; i < p->n_parts; i++)
-        print_row(p->parts[i].name, p->parts[i].device_bytes, p->parts[i].host_bytes);
-    print_row("total", p->device_bytes, p->host_bytes);
-    if (p->budget_bytes)
-        printf("%-16s %12s%s\n", "available", bytes_text((int64_t)p->budget_bytes, text),
-               one ? "  shared by device and host" : "");
-    if (p->budget_bytes && bound <= p->budget_bytes)
-        printf("%-16s %12s\n", "left", bytes_text((int64_t)(p->budget_bytes - bound), text));
-    printf("\n%llu micro-batch%s of %llu sample%s per step%s; optimizer state on the %s%s\n",
-           (unsigned long long)p->micros, p->micros == 1 ? "" : "es", (unsigned long long)p->micro,
-           p->micro == 1 ? "" : "s", p->recompute ? ", gradient checkpointing" : "",
-           p->optim_on_host ? "host" : "device",
-           p->streamed && p->streamed == p->blocks ? ", weights of the blocks on the host" : "");
-    if (p->streamed && p->streamed < p->blocks)
-        printf("weights of %llu of %llu blocks on the host\n", (unsigned long long)p->streamed,
-               (unsigned long long)p->blocks);
-    if (p->inputs_on_host)
-        printf("inputs of the blocks on the host\n");
-    for (size_t i = 0; i < p->n_fallbacks; i++)
-        printf("%s %s\n",
-               i              ? "                "
-               : p->lack.code ? "not enough:     "
-                              : "to make it fit: ",
-               p->fallbacks[i]);
-}
 
 static int plan(const struct config_changes *w, const struct other_machine *machine, const char *file,
                 bool json, struct arena *a)
@@ -80,7 +34,7 @@ static int plan(const struct config_changes *w, const struct other_machine *mach
     if (!r && json)
         print_report(report_train_plan(&p, train_device(&o)));
     else if (!r)
-        print_plan(&p, &o);
+        plan_print(&p, &o);
     gpu_close(o.g);
     if (r && o.stop && *o.stop)
         return stop_end("nothing was written");

@@ -42,22 +42,35 @@ static bool have_same_blocks(const struct model_base *a, const struct model_base
            a->blocks->pieces == b->blocks->pieces;
 }
 
-size_t model_bytes(const struct model *m, const struct model_layout *l, size_t *host)
+struct model_parts model_parts(const struct model *m, const struct model_layout *l)
 {
     enum gpu_storage storage = m->nn->storage;
-    size_t sum = m->ops->tables_bytes ? m->ops->tables_bytes(m) : 0;
-    *host = 0;
+    struct model_parts out = { .tables = m->ops->tables_bytes ? m->ops->tables_bytes(m) : 0 };
     for (size_t i = 0; i < m->n_loras; i++)
-        sum += weights_size(&m->loras[i]->params, storage);
+        out.loras[i] = weights_size(&m->loras[i]->params, storage);
     for (size_t i = 0; i < m->n_bases; i++) {
         const struct model_base *b = &m->bases[i];
         size_t pieces = b->blocks->pieces, streamed = l->streamed < pieces ? (size_t)l->streamed : pieces;
         size_t block = pieces ? weights_block_size(b->blocks, storage) : 0;
         bool leaves = i && l->idle != MODEL_IDLE_DEVICE;
-        sum += weights_size(b->params, storage) - (leaves ? pieces : streamed) * block;
-        *host += (l->idle == MODEL_IDLE_HOST ? pieces : streamed) * block;
+        out.bases[i] = weights_size(b->params, storage) - (leaves ? pieces : streamed) * block;
+        out.host[i] = (l->idle == MODEL_IDLE_HOST ? pieces : streamed) * block;
         if (!i || !have_same_blocks(b, &m->bases[0])) /* else it shares the windows */
-            sum += weights_windows_size(b->blocks, storage, streamed);
+            out.windows += weights_windows_size(b->blocks, storage, streamed);
+    }
+    return out;
+}
+
+size_t model_bytes(const struct model *m, const struct model_layout *l, size_t *host)
+{
+    struct model_parts p = model_parts(m, l);
+    size_t sum = p.tables + p.windows;
+    *host = 0;
+    for (size_t i = 0; i < m->n_loras; i++)
+        sum += p.loras[i];
+    for (size_t i = 0; i < m->n_bases; i++) {
+        sum += p.bases[i];
+        *host += p.host[i];
     }
     return sum;
 }

@@ -53,7 +53,10 @@ struct work_options {
 
 /* The memory of a workspace, on the device but for the last. */
 struct work_bytes {
-    size_t own;    /* activations and batches */
+    size_t own; /* activations and batches */
+    /* The parts of `own`: saved inputs of the blocks, what the blocks keep besides (with recompute, the working set of
+     * one), and batches with what does not grow with blocks.  All 0: not told apart. */
+    size_t inputs, block, batch;
     size_t sums;   /* of partial sums; all workspaces of a device share them */
     size_t packed; /* on the CPU: packed operands of matmuls; shared too */
     size_t host;   /* on the host: saved inputs of blocks */
@@ -133,6 +136,15 @@ uint64_t model_trained_parameters(const struct model *m); /* of all sets */
 
 /* ---- memory ---- */
 
+/* The memory of the weights in parts, on the device but for `host`.  Of bases that take turns, the first has the blocks
+ * that are on the device. */
+struct model_parts {
+    size_t bases[MODEL_BASES], loras[MODEL_SETS];
+    size_t windows; /* through which streamed blocks pass */
+    size_t tables;
+    size_t host[MODEL_BASES];
+};
+struct model_parts model_parts(const struct model *m, const struct model_layout *l);
 /* The device and host memory of the weights. */
 size_t model_bytes(const struct model *m, const struct model_layout *l, size_t *host);
 /* Zeroed weights.  After a failure some may be allocated: call model_release.  NULL: all on the device. */

@@ -154,13 +154,18 @@ static bool saves_on_host(const struct wan_work *w)
     return w->o.train && w->o.inputs_on_host;
 }
 
-static void plan_blocks(struct work_memory *p, struct wan_work *w)
+static void plan_inputs(struct work_memory *p, struct wan_work *w)
 {
     struct sizes z = sizes_of(w);
-    bool each = w->o.train && !w->o.recompute;
     size_t layers = w->m->shape.layers;
     for (size_t i = saves_on_host(w) ? layers : 0; i <= layers; i++)
         w->x[i] = i < 2 || w->o.train ? work_memory_add(p, z.stream) : w->x[i - 2];
+}
+
+static void plan_blocks(struct work_memory *p, struct wan_work *w)
+{
+    bool each = w->o.train && !w->o.recompute;
+    size_t layers = w->m->shape.layers;
     for (size_t i = 0; i < layers; i++)
         if (!i || each)
             plan_activations(p, w, &w->saved[i]);
@@ -196,12 +201,17 @@ static void plan_lora(struct work_memory *p, struct wan_work *w)
         w->lora.dropped = work_memory_add(p, 2 * rows * l->most_in * elem_bytes);
 }
 
-static void plan_work(struct work_memory *p, struct wan_work *w)
+/* All of it, and how much of it is what; a ring of saved inputs has memory of its own. */
+static struct work_bytes plan_work(struct work_memory *p, struct wan_work *w)
 {
     struct sizes z = sizes_of(w);
+    struct work_bytes b = { 0 };
     for (size_t i = 0; i < w->o.slots; i++)
         plan_slot(p, w, &w->slots[i]);
     plan_conditions(p, w);
+    b.batch = p->used;
+    plan_inputs(p, w);
+    b.inputs = p->used - b.batch;
     plan_blocks(p, w);
     w->branch = work_memory_add(p, z.narrow);
     w->last_mean = work_memory_add(p, z.column);
@@ -210,6 +220,9 @@ static void plan_work(struct work_memory *p, struct wan_work *w)
     if (w->o.train)
         plan_back(p, w);
     plan_lora(p, w);
+    b.own = p->used;
+    b.block = b.own - b.batch - b.inputs;
+    return b;
 }
 
 /* ---- on the CPU: packed operands ---- */
@@ -290,12 +303,14 @@ struct work_bytes wan_work_bytes(const struct model *model, const struct work_op
     struct wan *m = (struct wan *)model;
     struct wan_work *w = new_work(m, o);
     struct work_memory p = { 0 };
-    struct work_bytes b = { .packed = packed_bytes(m, o) };
+    struct work_bytes b = { 0 };
     if (w)
-        plan_work(&p, w);
-    b.own = p.used;
+        b = plan_work(&p, w);
+    b.packed = packed_bytes(m, o);
     if (w && saves_on_host(w)) {
-        b.own += save_ring_device_bytes(m->shape.layers, sizes_of(w).stream);
+        size_t ring = save_ring_device_bytes(m->shape.layers, sizes_of(w).stream);
+        b.inputs += ring;
+        b.own += ring;
         b.host = save_ring_host_bytes(m->shape.layers, sizes_of(w).stream);
     }
     wan_work_close((struct work *)w);

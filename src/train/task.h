@@ -123,6 +123,8 @@ struct task_ops {
     const char *(*label)(const struct task *t, struct arena *a);
     /* Prints the lines of the summary at the start, each "label     text". */
     void (*summary)(const struct task *t);
+    /* What a base of several is called: "low-noise expert".  NULL: there is one. */
+    const char *(*base_name)(const struct task *t, size_t base);
     /* NULL: samples have no such sizes. */
     void (*pictures)(const struct task *t, struct task_pictures *out);
     /* What the user can change when no fallback is left; one line. */

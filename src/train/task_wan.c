@@ -255,7 +255,9 @@ static int open_data(struct wan_job *t, struct cairn_error *err)
     struct cairn_error why = { 0 };
     if (!open_caches(t, &why))
         return 0;
-    if (*size && why.code != CAIRN_EFORMAT) /* that is of caches of another model */
+    if (*size && t->keys.data.path.n)
+        message_say(&t->task.env.sink, "warning: %s; the plan is for data.size", why.msg);
+    if (*size)
         return wan_job_set_size(t, err);
     *err = why;
     return err->hint[0] ? -1
@@ -485,6 +487,12 @@ static bool sample_is_open(const struct task *task)
 
 /* ---- output ---- */
 
+static const char *base_name(const struct task *task, size_t base)
+{
+    const struct wan_job *t = wan_job_of(task);
+    return t->both || t->side != FLOW_ANY ? wan_expert_name(t->files.bases[base].kind.expert) : "base model";
+}
+
 static const char *label(const struct task *task, struct arena *a)
 {
     const struct wan_shape *s = &wan_job_of(task)->shape;
@@ -547,6 +555,7 @@ const struct task_ops task_wan = {
     .sample_is_open = sample_is_open,
     .label = label,
     .summary = summary,
+    .base_name = base_name,
     .pictures = wan_job_pictures,
     .shrink_hint = "smaller or shorter clips, model.quantize: fp8, a lower lora.rank, or "
                    "train.optimizer: adamw8",

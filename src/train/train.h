@@ -46,14 +46,31 @@ int train_run(const struct train_options *o, enum train_end *end, struct cairn_e
 
 /* The memory a job needs, and the layout that makes it fit.  Nothing is allocated on the device for long, and no
  * data is prepared. */
+struct train_plan_bytes {
+    const char *name;
+    uint64_t device_bytes, host_bytes;
+};
+/* Whether samples of a size fit. */
+struct train_plan_size {
+    size_t width, height, frames;
+    bool fits;
+    size_t fallbacks; /* that make them fit */
+};
+/* The most frames of the job's own size that fit, 0 if none; and those that fit without fallbacks. */
+struct train_plan_frames {
+    size_t width, height, most, most_plain;
+};
 struct train_plan {
     struct {
         const char *name;
         uint64_t device_bytes, host_bytes;
+        struct train_plan_bytes of[8]; /* what it consists of, where that is known; the sums are the part's */
+        size_t n_of;
     } parts[8];
     size_t n_parts;
     uint64_t device_bytes, host_bytes; /* sums */
-    uint64_t budget_bytes;             /* 0: not known */
+    uint64_t peak_bytes;   /* that count against the budget: with the host's where memory is shared */
+    uint64_t budget_bytes; /* 0: not known */
     uint64_t parameters, trained;
     uint64_t micro, micros; /* samples per micro-batch; micro-batches per step */
     bool recompute, optim_on_host, inputs_on_host;
@@ -62,6 +79,10 @@ struct train_plan {
     const char *storage;
     char fallbacks[10][160]; /* fallbacks that make it fit, in order */
     size_t n_fallbacks;
+    struct train_plan_size
+        sizes[64]; /* by size, then frames.  None if the task has none, or the limit is unknown */
+    size_t n_sizes;
+    struct train_plan_frames frames;
     struct cairn_error lack; /* code set: it does not fit; the hint says what may help */
 };
 const struct gpu_info *train_device(const struct train_options *o);

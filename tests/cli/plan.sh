@@ -88,8 +88,9 @@ the_largest_cache_counts()
     # The command line comes first.
     run plan wan.yaml --json --set data.path=caches --set data.size=64x64x17
     [ "$want" != "$(device_bytes)" ] || fail 'data.size did not count'
+    # Caches of another model.
     run plan wan.yaml --json --set "data.path=$data/cache/t2v"
-    status_is 1
+    status_is 0
     err_has "$data/cache/t2v"
 }
 
@@ -118,6 +119,55 @@ plans_for_another_machine()
     run plan wan.yaml --json --device cpu --memory 8
     status_is 0
     json_is 'd["storage"] == "f32" and d["device"] == "cpu" and d["budget_bytes"] == 8 << 30'
+}
+
+the_parts_add_up()
+{
+    for set in memory.limit=0 memory.blocks=7 memory.inputs=host memory.low_vram=true model.task=t2v-A14B \
+        model.task=i2v-14B train.recompute=none lora.experts=one; do
+        run plan wan.yaml --json --memory 100 --set "$set"
+        status_is 0
+        for where in device host; do
+            json_is "all(sum(o['${where}_bytes'] for o in p['of']) == p['${where}_bytes'] for p in d['parts'] if 'of' in p)"
+            json_is "sum(p['${where}_bytes'] for p in d['parts']) == d['${where}_bytes']"
+        done
+        json_is '{p["name"] for p in d["parts"] if len(p.get("of", [])) > 1} == {"weights", "activations"}'
+        json_is 'd["peak_bytes"] == d["device_bytes"] <= d["budget_bytes"]'
+    done
+    run plan wan.yaml --json --set model.task=t2v-A14B --memory 100 --gfx gfx1151
+    json_is 'd["unified_memory"] and d["peak_bytes"] == d["device_bytes"] + d["host_bytes"]'
+}
+
+# The table agrees with plans of the sizes in it.
+says_which_sizes_fit()
+{
+    set -- --json --memory 4 --set model.quantize=none
+    run plan wan.yaml "$@" --set data.size=832x480x17
+    json_is '{(s["width"], s["height"]) for s in d["sizes"]} >= {(512, 512), (832, 480), (1280, 720)}'
+    json_is '{s["frames"] for s in d["sizes"]} == {1, 17, 33, 49, 81}'
+    json_is 'len({(s["fits"], s["fallbacks"] > 0) for s in d["sizes"]}) == 3'
+    python3 - "$out" >sizes <<'PYTHON'
+import json, sys
+d = json.load(open(sys.argv[1]))
+for s in (s for s in d['sizes'] if s['height'] in (512, 720)):
+    print(f'{s["width"]}x{s["height"]}x{s["frames"]}', s['fits'], s['fallbacks'])
+m = d['frames_most']
+assert (m['width'], m['height']) == (832, 480) and m['frames'] > m['frames_without_fallbacks'] > 0, m
+for key, least in (('frames', 0), ('frames_without_fallbacks', 1)):
+    print(f'832x480x{m[key]}', True, '0' if least else '-')
+    print(f'832x480x{m[key] + 4}', bool(least), '-')
+PYTHON
+    while read -r size fits fallbacks; do
+        run plan wan.yaml "$@" --set "data.size=$size"
+        json_is "d['fits'] == $fits"
+        [ "$fallbacks" = - ] || json_is "len(d['given_way']) == $fallbacks"
+    done <sizes
+    [ "$(wc -l <sizes)" -eq 14 ] || fail 'not the sizes that were asked for'
+    # A job of another size has a row of its own, and TI2V-5B other ones.
+    run plan wan.yaml "$@" --set data.size=320x176x17
+    json_is '{(s["width"], s["height"]) for s in d["sizes"]} >= {(512, 512), (320, 176)}'
+    run plan wan.yaml "$@" --set model.task=ti2v-5B
+    json_is 'all(s["width"] % 32 == s["height"] % 32 == 0 for s in d["sizes"])'
 }
 
 machines_are_checked()
@@ -149,4 +199,6 @@ it sizes_are_checked
 it the_largest_cache_counts
 it plans_for_another_machine
 it machines_are_checked
+it the_parts_add_up
+it says_which_sizes_fit
 finish
