@@ -301,11 +301,6 @@ static void settle_expert(const struct wan_evidence *e, struct wan_kind *k, stru
         str_addf(warning, "%s: %s says %s, but %s has none", e->path,
                  e->expert_by == WAN_BY_SETTING ? "model.expert" : "its name", wan_expert_name(e->expert),
                  tasks[k->task].title);
-    if (has_experts && !e->expert && !e->both)
-        str_addf(warning,
-                 "%s: nothing says which expert of %s it is; it is trained on all noise levels. Set "
-                 "model.expert to low or high",
-                 e->path, tasks[k->task].name);
     if (k->by == WAN_BY_NOTHING && e->info->shape.width == tasks[WAN_T2V_14B].shape.width)
         str_addf(warning, "%s could be %s or an expert of %s; it is taken for %s. Set model.task", e->path,
                  tasks[WAN_T2V_14B].name, tasks[WAN_T2V_A14B].name, tasks[k->task].name);

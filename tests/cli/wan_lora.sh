@@ -3,7 +3,7 @@
 # LoRA files of Wan: what training writes in each format, what it starts from, and what merges and converts.
 . "$(dirname "$0")/lib.sh"
 
-base=$data/wan/official.safetensors
+base=$data/golden/dit/dit21_i2v_clip.weights.safetensors
 
 # caches: two items of an I2V model with 64 features of text and of the image, in data/.
 caches()
@@ -176,7 +176,7 @@ refuses_the_lora_of_another_model()
     err_lacks "$base" # it was not loaded for nothing
     job again --set lora.rank=4 --set lora.path="$base"
     status_is 1
-    err_has official.safetensors
+    err_has dit21_i2v_clip.weights.safetensors
 }
 
 warns_of_a_partial_musubi_file()

@@ -7,9 +7,9 @@
 #include "nn/wan_file.h"
 
 enum { CLIP_HEADS = 2 };
-static const char official[] = "wan/official.safetensors";
-static const char diffusers[] = "wan/diffusers.safetensors";
-static const char fp8_scaled[] = "wan/fp8_scaled.safetensors";
+static const char official[] = "golden/dit/dit21_i2v_clip.weights.safetensors";
+static const char diffusers[] = "golden/dit/dit21_i2v_clip.weights_diffusers.safetensors";
+static const char fp8_scaled[] = "golden/dit/dit21_i2v_clip.weights_fp8_scaled.safetensors";
 
 static inline struct wan *open_wan(struct nn *nn, const struct wan_shape *s, const struct wan_options *o)
 {
