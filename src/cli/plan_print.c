@@ -70,9 +70,21 @@ static void print_layout(const struct train_plan *p)
 
 /* ---- other sizes ---- */
 
+/* "yes", "no", or what has to give way: "33/40" blocks in host memory, "33/40+" and more than that. */
+static void print_fit(const struct train_plan_size *s, uint64_t blocks, bool *streamed)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "%llu/%llu%s", (unsigned long long)s->streamed, (unsigned long long)blocks,
+             s->fallbacks > 1 ? "+" : "");
+    bool shown = s->fits && s->fallbacks && s->streamed;
+    *streamed = *streamed || shown;
+    printf(" %8s", !s->fits ? "no" : shown ? text : s->fallbacks ? "fallback" : "yes");
+}
+
 static void print_sizes(const struct train_plan *p)
 {
     const struct train_plan_frames *f = &p->frames;
+    bool streamed = false;
     if (!p->n_sizes)
         return;
     printf("\n%-16s", "FRAMES");
@@ -86,9 +98,12 @@ static void print_sizes(const struct train_plan *p)
         snprintf(name, sizeof(name), "%zux%zu", s->width, s->height);
         if (!i || s->width != s[-1].width || s->height != s[-1].height)
             printf("\n%-16s", name);
-        printf(" %8s", !s->fits ? "no" : s->fallbacks ? "fallback" : "yes");
+        print_fit(s, p->blocks, &streamed);
     }
     printf("\n\n");
+    if (streamed)
+        printf("N/%llu: fits with N blocks in host memory; +: and with further fallbacks\n",
+               (unsigned long long)p->blocks);
     if (!f->most)
         printf("%zux%zu does not fit at any length\n", f->width, f->height);
     else if (f->most == f->most_plain)

@@ -27,6 +27,7 @@ static void add_sizes(struct json *top, const struct train_plan *p)
         json_add_int(o, "frames", (int64_t)p->sizes[i].frames);
         json_add_bool(o, "fits", p->sizes[i].fits);
         json_add_int(o, "fallbacks", (int64_t)p->sizes[i].fallbacks);
+        json_add_int(o, "blocks_streamed", (int64_t)p->sizes[i].streamed);
     }
     struct json *most = json_add_object(top, "frames_most");
     json_add_int(most, "width", (int64_t)p->frames.width);

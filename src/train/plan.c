@@ -112,6 +112,7 @@ static struct train_plan_size try_size(const struct job *j, const struct task_pi
     j->task->extent = s->positions * ((frames - 1) / p->frames_step + 1);
     out.fits = !job_fit(&other, &why);
     out.fallbacks = other.memory.n_fallbacks;
+    out.streamed = other.state.layout.weights.streamed;
     j->task->extent = own;
     return out;
 }

@@ -92,10 +92,10 @@ void wan_job_pictures(const struct task *task, struct task_pictures *out)
     static const struct {
         size_t width, height;
     } usual[] = { { 256, 256 }, { 512, 512 }, { 832, 480 }, { 960, 544 }, { 1280, 720 } };
-    static const size_t frames[] = { 1, 17, 33, 49, 81 };
+    static const size_t frames[] = { 1, 17, 33, 49, 81, 121 /* of TI2V-5B */ };
     const struct wan_job *t = (const struct wan_job *)task;
     size_t patch = 2 * cell_pixels(&t->shape);
-    *out = (struct task_pictures){ .n_frames = ARRAY_LEN(frames),
+    *out = (struct task_pictures){ .n_frames = ARRAY_LEN(frames) - (t->shape.out == 48 ? 0 : 1),
                                    .frames_step = FRAMES_STEP,
                                    .frames_most = FRAMES_MOST };
     memcpy(out->frames, frames, sizeof(frames));

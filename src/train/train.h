@@ -54,7 +54,8 @@ struct train_plan_bytes {
 struct train_plan_size {
     size_t width, height, frames;
     bool fits;
-    size_t fallbacks; /* that make them fit */
+    size_t fallbacks;  /* that make them fit */
+    uint64_t streamed; /* blocks on the host then */
 };
 /* The most frames of the job's own size that fit, 0 if none; and those that fit without fallbacks. */
 struct train_plan_frames {

@@ -90,6 +90,13 @@ config_page()
     shows "$pages/config.md" 'job.yaml:2:3'
 }
 
+memory_page()
+{
+    block "$pages/memory.md" 'model:' >wan.yaml
+    run plan wan.yaml --gfx gfx1201 --memory 16
+    shows "$pages/memory.md" "\$ cairn plan wan.yaml"
+}
+
 smi_page()
 {
     run smi --root "$data/sysfs/gfx1103-phoenix-780m-laptop" --query-gpu=index,name,memory.used,memory.total,power.draw --format=csv
@@ -110,6 +117,7 @@ it diagnose_page
 it run_page
 it run_page_with_a_gpu
 it config_page
+it memory_page
 it smi_page
 it readme_training
 finish

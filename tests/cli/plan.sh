@@ -145,6 +145,7 @@ says_which_sizes_fit()
     run plan wan.yaml "$@" --set data.size=832x480x17
     json_is '{(s["width"], s["height"]) for s in d["sizes"]} >= {(512, 512), (832, 480), (1280, 720)}'
     json_is '{s["frames"] for s in d["sizes"]} == {1, 17, 33, 49, 81}'
+    json_is 'all(s["blocks_streamed"] <= 30 * (s["fallbacks"] > 0) for s in d["sizes"])'
     json_is 'len({(s["fits"], s["fallbacks"] > 0) for s in d["sizes"]}) == 3'
     python3 - "$out" >sizes <<'PYTHON'
 import json, sys
@@ -167,6 +168,7 @@ PYTHON
     run plan wan.yaml "$@" --set data.size=320x176x17
     json_is '{(s["width"], s["height"]) for s in d["sizes"]} >= {(512, 512), (320, 176)}'
     run plan wan.yaml "$@" --set model.task=ti2v-5B
+    json_is '121 in {s["frames"] for s in d["sizes"]}'
     json_is 'all(s["width"] % 32 == s["height"] % 32 == 0 for s in d["sizes"])'
 }
 
