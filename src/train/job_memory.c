@@ -228,7 +228,8 @@ bool job_offload_next(struct job *j, const struct cairn_error *why)
 bool job_cancel_offload(struct job *j, const struct cairn_error *why)
 {
     struct job_layout *l = &j->state.layout;
-    if (why->code != CAIRN_ELACK || !is_anything_on_host(j))
+    bool offloads = l->optim_on_host || l->weights.streamed || l->weights.idle == MODEL_IDLE_HOST;
+    if (why->code != CAIRN_ELACK || !offloads)
         return false;
     job_say(j, "cannot offload to host memory: %s; everything stays on the device", why->msg);
     j->memory.optim_pinned = j->memory.blocks_pinned = true;
