@@ -73,24 +73,24 @@ int wan_plain_linear(const struct wan_at *at, const struct wan_linear *l, const 
                      struct cairn_error *err);
 
 /* y = x wᵀ + bias with the LoRA's part, through GELU where `before` is given. */
-struct wan_io {
+struct wan_linear_call {
     const void *x;
     void *y;
     void *before; /* gets the input of GELU */
     size_t rows;
 };
-int wan_block_linear(const struct wan_at *at, enum wan_matrix which, struct wan_io io,
+int wan_block_linear(const struct wan_at *at, enum wan_matrix which, struct wan_linear_call io,
                      struct cairn_error *err);
 
 /* From dy to the gradients of the LoRA and, where dx is given, of x. */
-struct wan_io_back {
+struct wan_linear_back {
     const void *dy, *x;
     const void *before; /* where x came out of GELU: the input of GELU, and dx is its gradient */
     void *dx;
     bool add; /* to the contents of dx */
     size_t rows;
 };
-int wan_block_linear_back(const struct wan_at *at, enum wan_matrix which, struct wan_io_back io,
+int wan_block_linear_back(const struct wan_at *at, enum wan_matrix which, struct wan_linear_back io,
                           struct cairn_error *err);
 
 /* What the time makes of this block, and of the head: w->modulation. */

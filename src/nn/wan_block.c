@@ -94,10 +94,11 @@ static int cross_forward(const struct wan_at *at, const struct cross *c, struct 
     size_t rows = at->slot->samples * c->keys;
     struct nn_norm norm = head_norm(at, c->norm_k, c->a->k_raw, c->a->k, c->a->k_rstd, rows);
     struct nn_attention a = attention_of(at, wan_at_saved(at)->cross_q, c->a, c->keys);
-    return wan_block_linear(at, c->k, (struct wan_io){ .x = c->x, .y = c->a->k_raw, .rows = rows }, err) ||
+    return wan_block_linear(at, c->k, (struct wan_linear_call){ .x = c->x, .y = c->a->k_raw, .rows = rows },
+                            err) ||
                    nn_norm(at->nn, &norm, err) ||
-                   wan_block_linear(at, c->v, (struct wan_io){ .x = c->x, .y = c->a->v, .rows = rows },
-                                    err) ||
+                   wan_block_linear(at, c->v,
+                                    (struct wan_linear_call){ .x = c->x, .y = c->a->v, .rows = rows }, err) ||
                    nn_attention(at->nn, &a, err)
                ? -1
                : 0;
@@ -117,8 +118,8 @@ static int cross_back(const struct wan_at *at, const struct cross *c, void *dq, 
         .dv = heads_of(at, w->d_values, c->keys),
         .delta = w->delta,
     };
-    struct wan_io_back k = { .dy = w->d_keys_raw, .x = c->x, .rows = rows };
-    struct wan_io_back v = { .dy = w->d_values, .x = c->x, .rows = rows };
+    struct wan_linear_back k = { .dy = w->d_keys_raw, .x = c->x, .rows = rows };
+    struct wan_linear_back v = { .dy = w->d_values, .x = c->x, .rows = rows };
     return nn_attention_back(at->nn, &a, &back, err) ||
                    head_norm_back(at, &norm, w->d_keys, w->d_keys_raw, err) ||
                    wan_block_linear_back(at, c->k, k, err) || wan_block_linear_back(at, c->v, v, err)
@@ -167,8 +168,8 @@ static int self_attention(const struct wan_at *at, struct cairn_error *err)
     struct nn_norm norm_q = head_norm(at, b->norm_q, k->q_raw, k->q, k->q_rstd, at->rows);
     struct nn_norm norm_k = head_norm(at, b->norm_k, k->self.k_raw, k->self.k, k->self.k_rstd, at->rows);
     struct nn_attention a = attention_of(at, k->q, &k->self, at->slot->tokens);
-    struct wan_io q = { .x = k->norm1, .y = k->q_raw, .rows = at->rows }, keys = q, v = q;
-    struct wan_io out = { .x = k->self.o, .y = at->w->branch, .rows = at->rows };
+    struct wan_linear_call q = { .x = k->norm1, .y = k->q_raw, .rows = at->rows }, keys = q, v = q;
+    struct wan_linear_call out = { .x = k->self.o, .y = at->w->branch, .rows = at->rows };
     keys.y = k->self.k_raw;
     v.y = k->self.v;
     nn_at(at->nn, "blocks.%zu.self_attn", at->layer);
@@ -186,7 +187,7 @@ static int self_attention(const struct wan_at *at, struct cairn_error *err)
 static int add_cross(const struct wan_at *at, struct cairn_error *err)
 {
     const struct wan_activations *k = wan_at_saved(at);
-    struct wan_io out = { .x = k->cross_o, .y = at->w->branch, .rows = at->rows };
+    struct wan_linear_call out = { .x = k->cross_o, .y = at->w->branch, .rows = at->rows };
     struct nn_gate add = {
         .y = k->x2,
         .x = k->x1,
@@ -206,7 +207,7 @@ static int cross_attention(const struct wan_at *at, struct cairn_error *err)
     struct nn_norm norm = cross_norm(at);
     struct nn_norm norm_q =
         head_norm(at, b->cross_norm_q, k->cross_q_raw, k->cross_q, k->cross_q_rstd, at->rows);
-    struct wan_io q = { .x = k->norm3, .y = k->cross_q_raw, .rows = at->rows };
+    struct wan_linear_call q = { .x = k->norm3, .y = k->cross_q_raw, .rows = at->rows };
     size_t n = at->rows * at->m->shape.width;
     nn_at(at->nn, "blocks.%zu.cross_attn", at->layer);
     if (nn_norm(at->nn, &norm, err) || wan_block_linear(at, WAN_CROSS_Q, q, err) ||
@@ -218,12 +219,11 @@ static int cross_attention(const struct wan_at *at, struct cairn_error *err)
     return add_cross(at, err);
 }
 
-/* All of a block but its last linear, so that the backward pass has the input of that. */
 int wan_block_inside(const struct wan_at *at, struct cairn_error *err)
 {
     const struct wan_activations *k = wan_at_saved(at);
     struct wan_modulated norm = ffn_norm(at, k->norm2);
-    struct wan_io fc = { .x = k->norm2, .y = k->act, .before = k->fc, .rows = at->rows };
+    struct wan_linear_call fc = { .x = k->norm2, .y = k->act, .before = k->fc, .rows = at->rows };
     if (wan_modulate_block(at, err) || self_attention(at, err) || cross_attention(at, err))
         return -1;
     nn_at(at->nn, "blocks.%zu.ffn", at->layer);
@@ -233,7 +233,7 @@ int wan_block_inside(const struct wan_at *at, struct cairn_error *err)
 int wan_block_forward(const struct wan_at *at, struct cairn_error *err)
 {
     const struct wan_activations *k = wan_at_saved(at);
-    struct wan_io out = { .x = k->act, .y = at->w->branch, .rows = at->rows };
+    struct wan_linear_call out = { .x = k->act, .y = at->w->branch, .rows = at->rows };
     return wan_block_inside(at, err) || wan_block_linear(at, WAN_FFN_OUT, out, err) ||
                    wan_gated(at, WAN_GATE_FFN, k->x2, at->w->branch, at->w->x[at->layer + 1], err)
                ? -1
@@ -247,10 +247,10 @@ static int ffn_back(const struct wan_at *at, struct cairn_error *err)
     const struct wan_work *w = at->w;
     const struct wan_activations *k = wan_at_saved(at);
     struct wan_modulated norm = ffn_norm(at, w->d_narrow);
-    struct wan_io_back out = {
+    struct wan_linear_back out = {
         .dy = w->d_narrow, .x = k->act, .before = k->fc, .dx = w->d_wide, .rows = at->rows
     };
-    struct wan_io_back fc = { .dy = w->d_wide, .x = k->norm2, .dx = w->d_narrow, .rows = at->rows };
+    struct wan_linear_back fc = { .dy = w->d_wide, .x = k->norm2, .dx = w->d_narrow, .rows = at->rows };
     nn_at(at->nn, "blocks.%zu.ffn", at->layer);
     return wan_gated_back(at, WAN_GATE_FFN, w->d_narrow, err) ||
                    wan_block_linear_back(at, WAN_FFN_OUT, out, err) ||
@@ -284,8 +284,8 @@ static int cross_attention_back(const struct wan_at *at, struct cairn_error *err
     nn_at(at->nn, "blocks.%zu.cross_attn", at->layer);
     if (cross_gradient(at, &d, err))
         return -1;
-    struct wan_io_back out = { .dy = d, .x = k->cross_o, .dx = w->d_narrow, .rows = at->rows };
-    struct wan_io_back q = { .dy = w->d_wide, .x = k->norm3, .dx = w->d_narrow, .rows = at->rows };
+    struct wan_linear_back out = { .dy = d, .x = k->cross_o, .dx = w->d_narrow, .rows = at->rows };
+    struct wan_linear_back q = { .dy = w->d_wide, .x = k->norm3, .dx = w->d_narrow, .rows = at->rows };
     if (wan_block_linear_back(at, WAN_CROSS_O, out, err) || cross_back(at, &text, dq, err))
         return -1;
     if (at->m->shape.clip_width &&
@@ -319,9 +319,9 @@ static int self_attention_back(const struct wan_at *at, struct cairn_error *err)
         .dv = heads_of(at, dv, tokens),
         .delta = w->delta,
     };
-    struct wan_io_back out = { .dy = w->d_narrow, .x = k->self.o, .dx = w->d_narrow2, .rows = at->rows };
-    struct wan_io_back q = { .dy = w->d_narrow, .x = k->norm1, .dx = d_norm, .rows = at->rows }, keys = q,
-                       v = q;
+    struct wan_linear_back out = { .dy = w->d_narrow, .x = k->self.o, .dx = w->d_narrow2, .rows = at->rows };
+    struct wan_linear_back q = { .dy = w->d_narrow, .x = k->norm1, .dx = d_norm, .rows = at->rows }, keys = q,
+                           v = q;
     keys.add = v.add = true;
     v.dy = dv;
     nn_at(at->nn, "blocks.%zu.self_attn", at->layer);

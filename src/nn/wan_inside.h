@@ -32,7 +32,7 @@ struct wan_slot {
     size_t samples, expert, tokens, clean_rows; /* clean_rows: tokens of the clean frames */
     struct wan_size size;
     void *x, *text, *clip;
-    float *sinusoids; /* of each set */
+    float *sinusoids; /* of each set of modulations */
     float *target;    /* in the order of the head's output: token, row and column in the patch, channel */
     float *parts;     /* of the loss */
     float *weights;   /* of each sample, on the host */
@@ -72,12 +72,12 @@ struct wan_work {
 };
 
 /* Rows that share a modulation, or that have one each `rows_per_set`. */
-struct wan_run {
+struct wan_segment {
     size_t first, rows, set, rows_per_set;
 };
 size_t wan_sets(const struct wan_slot *s);
-size_t wan_runs(const struct wan_slot *s);
-struct wan_run wan_run_at(const struct wan_slot *s, size_t i);
+size_t wan_segments(const struct wan_slot *s);
+struct wan_segment wan_segment_at(const struct wan_slot *s, size_t i);
 
 struct work_bytes wan_work_bytes(const struct model *m, const struct work_options *o);
 int wan_work_open(struct model *m, const struct work_options *o, struct work **out, struct cairn_error *err);

@@ -3,7 +3,6 @@
 
 /* ---- linears ---- */
 
-/* A linear outside the blocks. */
 int wan_plain_linear(const struct wan_at *at, const struct wan_linear *l, const void *x, void *y, size_t rows,
                      struct cairn_error *err)
 {
@@ -42,7 +41,7 @@ static struct lora_call lora_of(const struct wan_at *at, enum wan_matrix which, 
     };
 }
 
-int wan_block_linear(const struct wan_at *at, enum wan_matrix which, struct wan_io io,
+int wan_block_linear(const struct wan_at *at, enum wan_matrix which, struct wan_linear_call io,
                      struct cairn_error *err)
 {
     const struct wan_linear *l = &wan_at_block(at)->linear[which];
@@ -69,7 +68,7 @@ int wan_block_linear(const struct wan_at *at, enum wan_matrix which, struct wan_
     return gelu_after ? nn_gelu(at->nn, io.y, io.before, io.rows * l->out, err) : 0;
 }
 
-int wan_block_linear_back(const struct wan_at *at, enum wan_matrix which, struct wan_io_back io,
+int wan_block_linear_back(const struct wan_at *at, enum wan_matrix which, struct wan_linear_back io,
                           struct cairn_error *err)
 {
     const struct wan_linear *l = &wan_at_block(at)->linear[which];
@@ -106,7 +105,6 @@ static const float *modulation(const struct wan_at *at, int part, size_t set)
     return at->w->modulation + ((size_t)part * wan_sets(at->slot) + set) * at->m->shape.width;
 }
 
-/* What the time makes of this block. */
 int wan_modulate_block(const struct wan_at *at, struct cairn_error *err)
 {
     struct nn_modulation args = {
@@ -136,19 +134,19 @@ int wan_modulate_head(const struct wan_at *at, struct cairn_error *err)
 }
 
 static struct nn_norm modulated_norm(const struct wan_at *at, const struct wan_modulated *n,
-                                     struct wan_run run)
+                                     struct wan_segment segment)
 {
     return (struct nn_norm){
         .kind = NN_NORM_LAYER,
-        .x = wan_at_stream_row(at, n->x, run.first),
-        .y = wan_at_row(at, n->y, run.first, at->m->shape.width),
-        .w = modulation(at, n->scale, run.set),
-        .b = modulation(at, n->shift, run.set),
-        .mean = n->mean + run.first,
-        .rstd = n->rstd + run.first,
-        .rows = run.rows,
+        .x = wan_at_stream_row(at, n->x, segment.first),
+        .y = wan_at_row(at, n->y, segment.first, at->m->shape.width),
+        .w = modulation(at, n->scale, segment.set),
+        .b = modulation(at, n->shift, segment.set),
+        .mean = n->mean + segment.first,
+        .rstd = n->rstd + segment.first,
+        .rows = segment.rows,
         .columns = at->m->shape.width,
-        .rows_per_w = run.rows_per_set,
+        .rows_per_w = segment.rows_per_set,
         .epsilon = WAN_EPSILON,
         .w_plus = 1,
         .wide = at->w->wide,
@@ -157,23 +155,22 @@ static struct nn_norm modulated_norm(const struct wan_at *at, const struct wan_m
 
 int wan_modulated_forward(const struct wan_at *at, const struct wan_modulated *n, struct cairn_error *err)
 {
-    for (size_t i = 0; i < wan_runs(at->slot); i++) {
-        struct nn_norm norm = modulated_norm(at, n, wan_run_at(at->slot, i));
+    for (size_t i = 0; i < wan_segments(at->slot); i++) {
+        struct nn_norm norm = modulated_norm(at, n, wan_segment_at(at->slot, i));
         if (nn_norm(at->nn, &norm, err))
             return -1;
     }
     return 0;
 }
 
-/* To w->dx. */
 int wan_modulated_back(const struct wan_at *at, const struct wan_modulated *n, bool add,
                        struct cairn_error *err)
 {
-    for (size_t i = 0; i < wan_runs(at->slot); i++) {
-        struct wan_run run = wan_run_at(at->slot, i);
-        struct nn_norm norm = modulated_norm(at, n, run);
+    for (size_t i = 0; i < wan_segments(at->slot); i++) {
+        struct wan_segment segment = wan_segment_at(at->slot, i);
+        struct nn_norm norm = modulated_norm(at, n, segment);
         struct nn_norm_back back = { .dy = norm.y,
-                                     .dx = wan_at_stream_row(at, at->w->dx, run.first),
+                                     .dx = wan_at_stream_row(at, at->w->dx, segment.first),
                                      .add = add };
         if (nn_norm_back(at->nn, &norm, &back, err))
             return -1;
@@ -181,20 +178,19 @@ int wan_modulated_back(const struct wan_at *at, const struct wan_modulated *n, b
     return 0;
 }
 
-/* y = x + gate z; on the way back z = gate dx. */
 int wan_gated(const struct wan_at *at, int gate, const void *x, const void *z, void *y,
               struct cairn_error *err)
 {
-    for (size_t i = 0; i < wan_runs(at->slot); i++) {
-        struct wan_run run = wan_run_at(at->slot, i);
+    for (size_t i = 0; i < wan_segments(at->slot); i++) {
+        struct wan_segment segment = wan_segment_at(at->slot, i);
         struct nn_gate args = {
-            .y = wan_at_stream_row(at, y, run.first),
-            .x = wan_at_stream_row(at, x, run.first),
-            .z = wan_at_row(at, z, run.first, at->m->shape.width),
-            .gate = modulation(at, gate, run.set),
-            .rows = run.rows,
+            .y = wan_at_stream_row(at, y, segment.first),
+            .x = wan_at_stream_row(at, x, segment.first),
+            .z = wan_at_row(at, z, segment.first, at->m->shape.width),
+            .gate = modulation(at, gate, segment.set),
+            .rows = segment.rows,
             .columns = at->m->shape.width,
-            .rows_per_gate = run.rows_per_set,
+            .rows_per_gate = segment.rows_per_set,
             .wide = at->w->wide,
         };
         if (nn_gate(at->nn, &args, err))
@@ -205,18 +201,18 @@ int wan_gated(const struct wan_at *at, int gate, const void *x, const void *z, v
 
 int wan_gated_back(const struct wan_at *at, int gate, void *dz, struct cairn_error *err)
 {
-    for (size_t i = 0; i < wan_runs(at->slot); i++) {
-        struct wan_run run = wan_run_at(at->slot, i);
+    for (size_t i = 0; i < wan_segments(at->slot); i++) {
+        struct wan_segment segment = wan_segment_at(at->slot, i);
         struct nn_gate args = {
-            .gate = modulation(at, gate, run.set),
-            .rows = run.rows,
+            .gate = modulation(at, gate, segment.set),
+            .rows = segment.rows,
             .columns = at->m->shape.width,
-            .rows_per_gate = run.rows_per_set,
+            .rows_per_gate = segment.rows_per_set,
             .wide = at->w->wide,
         };
         struct nn_gate_back back = {
-            .dy = wan_at_stream_row(at, at->w->dx, run.first),
-            .dz = wan_at_row(at, dz, run.first, at->m->shape.width),
+            .dy = wan_at_stream_row(at, at->w->dx, segment.first),
+            .dz = wan_at_row(at, dz, segment.first, at->m->shape.width),
         };
         if (nn_gate_back(at->nn, &args, &back, err))
             return -1;

@@ -78,13 +78,13 @@ static int embed_image(const struct wan_at *at, struct cairn_error *err)
     const struct wan *m = at->m;
     struct wan_work *w = at->w;
     size_t columns = m->shape.clip_width, rows = at->slot->samples * m->shape.clip_rows;
-    void *wide = w->saved[0].image.k_raw; /* not in use yet */
+    void *projected = w->saved[0].image.k_raw; /* not in use yet */
     nn_at(at->nn, "img_emb");
     return clip_norm(at, 0, at->slot->clip, w->clip_norm, columns, err) ||
                    wan_plain_linear(at, &m->image.linear[0], w->clip_norm, w->clip_inner, rows, err) ||
                    nn_gelu_erf(at->nn, w->clip_inner, w->clip_inner, rows * columns, err) ||
-                   wan_plain_linear(at, &m->image.linear[1], w->clip_inner, wide, rows, err) ||
-                   clip_norm(at, 1, wide, w->clip, m->shape.width, err)
+                   wan_plain_linear(at, &m->image.linear[1], w->clip_inner, projected, rows, err) ||
+                   clip_norm(at, 1, projected, w->clip, m->shape.width, err)
                ? -1
                : 0;
 }

@@ -34,19 +34,20 @@ size_t wan_sets(const struct wan_slot *s)
     return s->clean_rows ? SETS_PER_SAMPLE * s->samples : s->samples;
 }
 
-size_t wan_runs(const struct wan_slot *s)
+size_t wan_segments(const struct wan_slot *s)
 {
     return s->clean_rows ? wan_sets(s) : 1;
 }
 
-struct wan_run wan_run_at(const struct wan_slot *s, size_t i)
+struct wan_segment wan_segment_at(const struct wan_slot *s, size_t i)
 {
     size_t sample = i / SETS_PER_SAMPLE, first = sample * s->tokens;
     if (!s->clean_rows)
-        return (struct wan_run){ .rows = s->samples * s->tokens, .rows_per_set = s->tokens };
+        return (struct wan_segment){ .rows = s->samples * s->tokens, .rows_per_set = s->tokens };
     if (i % SETS_PER_SAMPLE == 0)
-        return (struct wan_run){ .first = first, .rows = s->clean_rows, .set = i };
-    return (struct wan_run){ .first = first + s->clean_rows, .rows = s->tokens - s->clean_rows, .set = i };
+        return (struct wan_segment){ .first = first, .rows = s->clean_rows, .set = i };
+    return (
+        struct wan_segment){ .first = first + s->clean_rows, .rows = s->tokens - s->clean_rows, .set = i };
 }
 
 /* ---- the plan ---- */
@@ -489,6 +490,7 @@ int wan_need_rope(struct wan_work *w, struct wan_size size, struct cairn_error *
         return 0;
     if (gpu_wait(nn->g, nn->stream, err)) /* a copy of the last table may be under way */
         return -1;
+    w->rope_size = (struct wan_size){ 0 };
     rope_table_grid(size.frames, size.height / 2, size.width / 2, pairs, table, table + n);
     if (gpu_upload(nn->g, nn->stream, w->rope_cos, table, n * sizeof(float), err) ||
         gpu_upload(nn->g, nn->stream, w->rope_sin, table + n, n * sizeof(float), err))
