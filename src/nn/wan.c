@@ -48,13 +48,15 @@ int wan_shape_check(const struct wan_shape *s, struct cairn_error *err)
         return cairn_fail(err, CAIRN_EUSAGE, "blocks, heads, hidden size and channels must be above 0");
     if (s->width % s->heads) {
         cairn_fail(err, CAIRN_EUSAGE, "hidden size %zu is not divisible by %zu heads", s->width, s->heads);
-        return cairn_hint(err, "model.heads says how many heads a model has whose head size is not 128");
+        return cairn_hint(
+            err, "set model.heads to the number of attention heads; released models have heads of 128");
     }
     size_t size = wan_head_size(s);
     if (size < 4 || size > ATTENTION_SIZE || size % 2) {
         cairn_fail(err, CAIRN_EUSAGE, "head size %zu is not supported; it must be even and 4 to %d", size,
                    ATTENTION_SIZE);
-        return cairn_hint(err, "model.heads says how many heads a model has whose head size is not 128");
+        return cairn_hint(
+            err, "set model.heads to the number of attention heads; released models have heads of 128");
     }
     return 0;
 }

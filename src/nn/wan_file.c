@@ -85,7 +85,8 @@ static int find_heads(const struct seen *f, size_t width, size_t given, size_t *
     if (!given && heads_of_config(f->source->path, out, err))
         return -1;
     if (!*out && width % HEAD_SIZE) {
-        cairn_fail(err, CAIRN_EUSAGE, "%s: hidden size %zu is no multiple of %d, so the heads are unknown",
+        cairn_fail(err, CAIRN_EUSAGE,
+                   "%s: hidden size %zu is not a multiple of %d, so the number of heads is unknown",
                    f->source->path, width, HEAD_SIZE);
         return cairn_hint(err, "set model.heads");
     }

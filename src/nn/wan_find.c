@@ -109,8 +109,8 @@ static int find_flat(const char *dir, struct arena *a, struct place *out, struct
         return refuse_many(dir, &found, err);
     cairn_fail(err, CAIRN_EUSAGE, "%s has no Wan transformer", dir);
     return cairn_hint(err,
-                      "set model.path to a .safetensors file, or to a folder of diffusers or an official "
-                      "one");
+                      "set model.path to a .safetensors file, or to a folder as diffusers or Wan's authors "
+                      "publish it");
 }
 
 /* ---- folders of folders ---- */
@@ -164,7 +164,7 @@ static int find_path(const char *path, const char *key, struct arena *a, struct 
         if (errno != ENOENT)
             return cairn_fail_errno(err, "open %s", path);
         cairn_fail(err, CAIRN_EIO, "%s does not exist", path);
-        return cairn_hint(err, "%s takes a file or a folder of Wan", key);
+        return cairn_hint(err, "%s takes a Wan transformer: a file or a folder", key);
     }
     if (info.kind != OS_KIND_FOLDER) {
         out->one = arena_strdup(a, path);
@@ -196,8 +196,9 @@ int wan_lacks_files(const struct wan_request *r, struct cairn_error *err)
     cairn_fail(err, CAIRN_EUSAGE, "model.path is not set");
     if (is_given(r->task) && !wan_task_parse(r->task, &task, &ignored))
         return cairn_hint(err, "set it to %s", wan_task_info(task)->files);
-    return cairn_hint(err,
-                      "set it to a Wan transformer: a file, or a folder of diffusers or an official one");
+    return cairn_hint(
+        err, "set it to a Wan transformer: a file, or a folder as diffusers or Wan's authors publish "
+             "it");
 }
 
 static int find_experts(const struct wan_request *r, struct arena *a, struct experts *out,
@@ -315,7 +316,7 @@ static int check_same_shape(const struct wan_files *f, struct cairn_error *err)
     if (f->n < 2 || !memcmp(&low->info.shape, &high->info.shape, sizeof(low->info.shape)))
         return 0;
     cairn_fail(err, CAIRN_EFORMAT,
-               "%s and %s are no experts of one model: %zu and %zu blocks, hidden size %zu and %zu, %zu and "
+               "%s and %s are not experts of one model: %zu and %zu blocks, hidden size %zu and %zu, %zu and "
                "%zu input channels",
                low->path, high->path, low->info.shape.layers, high->info.shape.layers, low->info.shape.width,
                high->info.shape.width, low->info.shape.in, high->info.shape.in);
@@ -361,6 +362,17 @@ static void warn_of_missing(struct wan_files *f, const char *path, const char *t
         warn(f, arena_printf(&f->arena, "%s does not exist; the plan is that of %s", path, title));
 }
 
+/* "low", "high" or "both": a file that is not there says it by its name. */
+static const char *assumed_expert(const struct wan_request *r)
+{
+    if (is_given(r->expert) && strcmp(r->expert, "auto"))
+        return r->expert;
+    if (is_given(r->high_noise_path))
+        return is_given(r->path) ? "both" : "high";
+    enum wan_expert e = is_given(r->path) ? wan_expert_by_name(r->path) : WAN_EXPERT_NONE;
+    return e == WAN_EXPERT_LOW ? "low" : e == WAN_EXPERT_HIGH ? "high" : "both";
+}
+
 int wan_assume(const struct wan_request *r, struct wan_files *out, struct cairn_error *err)
 {
     enum wan_task task;
@@ -368,7 +380,7 @@ int wan_assume(const struct wan_request *r, struct wan_files *out, struct cairn_
     if (wan_task_parse(r->task, &task, err))
         return -1;
     const struct wan_task_info *t = wan_task_info(task);
-    const char *want = t->boundary > 0 && is_given(r->expert) ? r->expert : "auto";
+    const char *want = assumed_expert(r);
     bool fp8 = is_given(r->path) && strstr(r->path, "fp8");
     struct wan_base_file base = {
         .info = { .shape = t->shape, .dtype = fp8 ? DTYPE_F8_E4M3 : DTYPE_BF16, .files = 1 },
@@ -377,7 +389,7 @@ int wan_assume(const struct wan_request *r, struct wan_files *out, struct cairn_
     if (t->boundary > 0)
         base.kind.expert = strcmp(want, "high") ? WAN_EXPERT_LOW : WAN_EXPERT_HIGH;
     out->bases[out->n++] = base;
-    if (t->boundary > 0 && strcmp(want, "low") && strcmp(want, "high")) {
+    if (t->boundary > 0 && !strcmp(want, "both")) {
         base.kind.expert = WAN_EXPERT_HIGH;
         out->bases[out->n++] = base;
     }

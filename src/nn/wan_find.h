@@ -32,8 +32,8 @@ struct wan_files {
 /* Finds and opens the files; what is missing is an error with the remedy.  Two experts have the same
  * shape.  Release it, also after a failure. */
 int wan_find(const struct wan_request *r, struct wan_files *out, struct cairn_error *err);
-/* The same without files, for a plan: the released model that r->task names, both experts if it has them and
- * r->expert does not say otherwise.  A path that does not exist is a warning. */
+/* The same without files, for a plan: the released model that r->task names; of two experts the one that r->expert or
+ * the name of the only file says, else both.  A path that does not exist is a warning. */
 int wan_assume(const struct wan_request *r, struct wan_files *out, struct cairn_error *err);
 /* CAIRN_EUSAGE: model.path is not set, with the names of the files that it takes. */
 int wan_lacks_files(const struct wan_request *r, struct cairn_error *err);

@@ -34,13 +34,13 @@ static const struct wan_task_info tasks[WAN_TASKS] = {
     [WAN_T2V_A14B] = { "t2v-A14B",
                        "Wan 2.2 T2V-A14B",
                        { SIZE_14B, COMMON, .in = 16, .out = 16 },
-                       0.875f,
+                       0.875,
                        "wan2.2_t2v_low_noise_14B_fp8_scaled.safetensors and "
                        "wan2.2_t2v_high_noise_14B_fp8_scaled.safetensors, or the folder Wan2.2-T2V-A14B" },
     [WAN_I2V_A14B] = { "i2v-A14B",
                        "Wan 2.2 I2V-A14B",
                        { SIZE_14B, COMMON, .in = 36, .out = 16 },
-                       0.9f,
+                       0.9,
                        "wan2.2_i2v_low_noise_14B_fp8_scaled.safetensors and "
                        "wan2.2_i2v_high_noise_14B_fp8_scaled.safetensors, or the folder Wan2.2-I2V-A14B" },
     [WAN_TI2V_5B] = { "ti2v-5B",
@@ -260,12 +260,12 @@ static int check_task(const struct wan_evidence *e, enum wan_task t, struct cair
     const char *like = tasks[task_by_tensors(s, t == WAN_T2V_A14B)].name;
     if (family_of(s) != family_of(want)) {
         cairn_fail(err, CAIRN_EUSAGE,
-                   "%s is no %s: it takes %zu channels, gives %zu and has %s CLIP branch; that is like %s",
+                   "%s is not %s: it has %zu input channels, %zu output channels and %s CLIP branch, like %s",
                    e->path, tasks[t].name, s->in, s->out, s->clip_width ? "a" : "no", like);
         return cairn_hint(err, "set model.task to %s, or model.path to another file", like);
     }
     if (s->width != want->width && is_released_width(s->width)) {
-        cairn_fail(err, CAIRN_EUSAGE, "%s is no %s: its hidden size is %zu, not %zu", e->path, tasks[t].name,
+        cairn_fail(err, CAIRN_EUSAGE, "%s is not %s: its hidden size is %zu, not %zu", e->path, tasks[t].name,
                    s->width, want->width);
         return cairn_hint(err, "set model.task to %s, or model.path to another file", like);
     }

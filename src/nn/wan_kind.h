@@ -14,7 +14,7 @@ struct wan_task_info {
     const char *name;  /* "t2v-A14B", as in model.task */
     const char *title; /* "Wan 2.2 T2V-A14B" */
     struct wan_shape shape;
-    float boundary;    /* of the experts' times, as a share of 1; 0: one model */
+    double boundary;   /* of the experts' times, as a share of 1; 0: one model */
     const char *files; /* the usual names of its files, for a message */
 };
 const struct wan_task_info *wan_task_info(enum wan_task t);

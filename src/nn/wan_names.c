@@ -56,7 +56,7 @@ static const struct other_row others[] = {
       "model.path takes the base model; data.path takes a folder of caches" },
     { "*encoder.downsamples.*|*decoder.upsamples.*|*encoder.down_blocks.*|*decoder.up_blocks.*|"
       "*decoder.up.0.*",
-      "a VAE", "model.path takes the transformer; model.vae_path takes the VAE" },
+      "a VAE", "model.path takes the transformer; training from caches needs no VAE" },
     { "*visual.transformer.*|*vision_model.*|visual.*", "an image encoder (CLIP)",
       "model.path takes the transformer" },
     { "*text_model.*", "a text encoder (CLIP)", "model.path takes the transformer" },
@@ -123,7 +123,8 @@ static int refuse_other(const struct tensor_source *s, struct cairn_error *err)
     if (found) {
         cairn_fail(err, CAIRN_EFORMAT, "%s is %s text encoder (umT5), not a Wan transformer: it has %.80s",
                    s->path, has_fp8(s) ? "an fp8" : "a", found->name);
-        return cairn_hint(err, "model.path takes the transformer; model.text_encoder_path takes this");
+        return cairn_hint(err,
+                          "model.path takes the transformer; training from caches needs no text encoder");
     }
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
         found = find_glob(s, "", others[i].globs);

@@ -359,6 +359,35 @@ static void every_system_call_may_fail(void)
     CHECK(!reached);
 }
 
+/* Without files: which experts a plan is for. */
+static void files_that_are_missing_are_assumed(void)
+{
+    static const struct {
+        struct wan_request r;
+        size_t n;
+        enum wan_expert first;
+    } rows[] = {
+        { { .task = "t2v-A14B" }, 2, WAN_EXPERT_LOW },
+        { { .task = "t2v-A14B", .path = "/none/wan" }, 2, WAN_EXPERT_LOW },
+        { { .task = "t2v-A14B", .path = "/none/low_noise.safetensors", .expert = "auto" },
+          1,
+          WAN_EXPERT_LOW },
+        { { .task = "i2v-A14B", .path = "/none/high_noise.safetensors" }, 1, WAN_EXPERT_HIGH },
+        { { .task = "t2v-A14B", .high_noise_path = "/none/b.safetensors" }, 1, WAN_EXPERT_HIGH },
+        { { .task = "t2v-A14B", .path = "/none/low_noise.pth", .high_noise_path = "/none/b.pth" },
+          2,
+          WAN_EXPERT_LOW },
+        { { .task = "t2v-A14B", .path = "/none/low_noise.pth", .expert = "high" }, 1, WAN_EXPERT_HIGH },
+        { { .task = "t2v-14B", .path = "/none/low_noise.pth" }, 1, WAN_EXPERT_NONE },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct cairn_error err = { 0 };
+        CLEANUP(wan_files_release) struct wan_files f = { 0 };
+        CHECK(!wan_assume(&rows[i].r, &f, &err) && f.n == rows[i].n &&
+              f.bases[0].kind.expert == rows[i].first);
+    }
+}
+
 static void all(void)
 {
     struct wan_shape i2v = t2v;
@@ -373,6 +402,7 @@ static void all(void)
     RUN(kinds_are_told_by_what_decides);
     RUN(the_tensors_show_the_rest);
     RUN(what_does_not_fit_is_refused);
+    RUN(files_that_are_missing_are_assumed);
     RUN(every_system_call_may_fail);
 }
 
