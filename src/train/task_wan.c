@@ -5,6 +5,7 @@
 #include "nn/wan_file.h"
 #include "nn/wan_lora_file.h"
 #include "os/info.h"
+#include "tensor/fp8_scaled.h"
 #include "train/task_wan_inside.h"
 #include "video/validation.h"
 #include <errno.h>
@@ -50,7 +51,11 @@ static int find_files(const struct job_config *c, const struct task_env *e, stru
     bool none = !*r.path && !*r.high_noise_path;
     if (e->only_plan && *r.task && (none || is_missing(r.path) || is_missing(r.high_noise_path)))
         return wan_assume(&r, out, err);
-    return wan_find(&r, out, err);
+    if (!wan_find(&r, out, err))
+        return 0;
+    return e->only_plan && !*r.task && is_missing(r.path)
+               ? cairn_hint(err, "to plan without the model's file, set model.task")
+               : -1;
 }
 
 /* A file in fp8 stays in fp8, unless the configuration says otherwise: nothing would be won by more bits. */
@@ -58,7 +63,7 @@ static int resolve(struct job_config *c, const struct task_env *e, struct cairn_
 {
     struct wan_files files = { 0 };
     int r = find_files(c, e, &files, err);
-    if (!r && !config_is_set(c, "model.quantize") && files.bases[0].info.dtype == DTYPE_F8_E4M3)
+    if (!r && !config_is_set(c, "model.quantize") && fp8_is(files.bases[0].info.dtype))
         c->model.quantize = CONFIG_QUANTIZE_FP8;
     wan_files_release(&files);
     return r ? -1 : config_fill(c, err);
@@ -79,7 +84,7 @@ static double shift_of(const struct wan_job *t)
 /* ai-toolkit uses 0.875 for I2V too. */
 static double boundary_of(const struct wan_job *t)
 {
-    double own = (double)wan_task_info(t->kind)->boundary;
+    double own = wan_task_info(t->kind)->boundary;
     if (t->keys.model.boundary > 0)
         return t->keys.model.boundary;
     return own > 0 && t->recipe == FLOW_MUSUBI ? own : 0.875;
@@ -289,6 +294,11 @@ static int set_experts(struct wan_job *t, struct cairn_error *err)
     t->both = t->files.n > 1;
     t->kind = t->files.bases[0].kind.task;
     t->side = t->both || only == WAN_EXPERT_NONE ? FLOW_ANY : only == WAN_EXPERT_HIGH ? FLOW_HIGH : FLOW_LOW;
+    if (t->keys.train.clean_first_frame && t->kind != WAN_TI2V_5B)
+        return config_clash(config_of(t), "train.clean_first_frame", "model.path", err,
+                            "train.clean_first_frame is true, but the model is %s: only ti2v-5B is given a "
+                            "clean first frame",
+                            info->title);
     if (t->both || only != WAN_EXPERT_NONE || info->boundary <= 0 || !first->path)
         return 0;
     cairn_fail(err, CAIRN_EUSAGE, "%s: its name does not say which expert of %s it is", first->path,
@@ -318,6 +328,7 @@ static int new_task(const struct task_env *e, struct wan_job **out, struct cairn
     t->task.hidden_size = t->shape.width;
     for (size_t i = 0; i < t->files.n_warnings; i++)
         message_say(&e->sink, "warning: %s", t->files.warnings[i]);
+    wan_keys_warn(c, &e->sink);
     return set_experts(t, err);
 }
 
@@ -503,7 +514,7 @@ static void say_data(const struct wan_job *t)
 {
     const struct message_sink *sink = &t->task.env.sink;
     if (!t->cache) {
-        message_say(sink, "data      not there; planned for %zux%zux%zu, %zu tokens", t->largest.width,
+        message_say(sink, "data      not read; planned for %zux%zux%zu, %zu tokens", t->largest.width,
                     t->largest.height, t->largest.frames, t->task.extent);
         return;
     }
@@ -525,8 +536,8 @@ static void summary(const struct task *task)
     message_say(&task->env.sink, "model     %s, %zu blocks, hidden size %zu, %s parameters%s",
                 wan_task_info(t->kind)->title, s->layers, s->width,
                 task_count_text(task->env.arena, params_count(&t->wan->params[0])), experts);
-    message_say(&task->env.sink, "lora      rank %zu, alpha %g, %s parameters in %zu matrices%s", l->rank,
-                config_of(t)->lora.alpha, task_count_text(task->env.arena, params_count(&l->params)),
+    message_say(&task->env.sink, "lora      rank %zu, alpha %g, %s parameters in %zu linear layers%s",
+                l->rank, config_of(t)->lora.alpha, task_count_text(task->env.arena, params_count(&l->params)),
                 l->params.n / 2, task->model->n_loras > 1 ? ", one LoRA for each expert" : "");
     say_data(t);
     message_say(&task->env.sink, "times     %s, shift %g (%s)", flow_sampling_name(t->flow.sampling),

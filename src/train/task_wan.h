@@ -58,6 +58,8 @@ struct wan_pixels {
 int wan_pixels_parse(const char *text, struct wan_pixels *out, struct cairn_error *err);
 extern const struct config_schema wan_schema;
 const struct wan_keys *wan_keys(const struct job_config *c);
+/* Of keys that the recipe does not use. */
+void wan_keys_warn(const struct job_config *c, const struct message_sink *sink);
 
 extern const struct task_ops task_wan;
 

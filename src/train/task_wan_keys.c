@@ -68,6 +68,13 @@ const struct wan_keys *wan_keys(const struct job_config *c)
     return c->own;
 }
 
+static int bad_word(const struct job_config *c, const char *key, const char *other,
+                    const struct cairn_error *why, struct cairn_error *err)
+{
+    config_clash(c, key, other, err, "%s: %s", key, why->msg);
+    return cairn_hint(err, "%s", why->hint);
+}
+
 static int check_words(const struct job_config *c, struct cairn_error *err)
 {
     const struct wan_keys *k = wan_keys(c);
@@ -76,12 +83,11 @@ static int check_words(const struct job_config *c, struct cairn_error *err)
     enum flow_weighting weighting;
     enum flow_bias bias;
     if (*k->train.timesteps && flow_sampling_parse(k->train.recipe, k->train.timesteps, &sampling, &why))
-        return config_clash(c, "train.timesteps", "train.recipe", err, "train.timesteps: %s", why.msg);
+        return bad_word(c, "train.timesteps", "train.recipe", &why, err);
     if (flow_weighting_parse(k->train.weighting, &weighting, &why))
-        return config_clash(c, "train.weighting", "train.weighting", err, "train.weighting: %s", why.msg);
+        return bad_word(c, "train.weighting", "train.weighting", &why, err);
     if (flow_bias_parse(k->train.content_or_style, &bias, &why))
-        return config_clash(c, "train.content_or_style", "train.content_or_style", err,
-                            "train.content_or_style: %s", why.msg);
+        return bad_word(c, "train.content_or_style", "train.content_or_style", &why, err);
     return 0;
 }
 
@@ -90,7 +96,8 @@ static int check(const struct job_config *c, struct cairn_error *err)
     const struct wan_keys *k = wan_keys(c);
     struct cairn_error why = { 0 };
     struct wan_pixels size;
-    if (!k->data.path.n && !k->data.size[0])
+    bool has_data = k->data.path.n && k->data.path.item[0][0];
+    if (!has_data && !k->data.size[0])
         return config_clash(c, "data.path", "data.path", err,
                             "data.path is missing: it names folders of caches");
     if (k->data.size[0] && wan_pixels_parse(k->data.size, &size, &why))
@@ -117,6 +124,29 @@ static int check(const struct job_config *c, struct cairn_error *err)
         return config_clash(c, "train.min_timestep", "train.max_timestep", err,
                             "train.min_timestep is not below train.max_timestep");
     return check_words(c, err);
+}
+
+void wan_keys_warn(const struct job_config *c, const struct message_sink *sink)
+{
+    const struct wan_keys *k = wan_keys(c);
+    bool musubi = k->train.recipe == FLOW_MUSUBI, weighs = strcmp(k->train.weighting, "none") != 0;
+    bool draws = !strcmp(k->train.weighting, "logit_normal") || !strcmp(k->train.weighting, "mode");
+    const struct {
+        const char *key, *only;
+        bool is_unused;
+    } rows[] = {
+        { "train.weighting", "train.recipe: musubi", weighs && !musubi },
+        { "train.weighting", "train.timesteps: sigma",
+          musubi && draws && strcmp(k->train.timesteps, "sigma") != 0 },
+        { "train.timestep_buckets", "train.recipe: musubi", k->train.timestep_buckets && !musubi },
+        { "train.preserve_distribution_shape", "train.recipe: musubi",
+          k->train.preserve_distribution_shape && !musubi },
+        { "train.content_or_style", "train.recipe: ai-toolkit",
+          strcmp(k->train.content_or_style, "balanced") && musubi },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].is_unused)
+            message_say(sink, "warning: %s has an effect only with %s", rows[i].key, rows[i].only);
 }
 
 const struct config_schema wan_schema = {

@@ -71,7 +71,7 @@ int flow_sampling_parse(enum flow_recipe recipe, const char *name, enum flow_sam
         }
         str_addf(&list, "%s%s", list.len ? ", " : "", samplings[s].name);
     }
-    cairn_fail(err, CAIRN_EUSAGE, "\"%s\" is no way to draw timesteps", name);
+    cairn_fail(err, CAIRN_EUSAGE, "\"%s\" is not a distribution of timesteps", name);
     return cairn_hint(err, "%s has %s", recipe == FLOW_MUSUBI ? "musubi-tuner" : "ai-toolkit", list.s);
 }
 
@@ -86,8 +86,8 @@ static int parse_name(const char *const *names, size_t n, const char *what, cons
         }
         str_addf(&list, "%s%s", i ? ", " : "", names[i]);
     }
-    cairn_fail(err, CAIRN_EUSAGE, "\"%s\" is no %s", name, what);
-    return cairn_hint(err, "there are %s", list.s);
+    cairn_fail(err, CAIRN_EUSAGE, "\"%s\" is not a %s", name, what);
+    return cairn_hint(err, "it must be one of %s", list.s);
 }
 
 int flow_weighting_parse(const char *name, enum flow_weighting *out, struct cairn_error *err)

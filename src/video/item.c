@@ -57,8 +57,9 @@ static int set_part(struct video_item *item, enum video_part part, const struct 
     const char *path = part == VIDEO_TEXT ? item->text_path : item->path;
     struct video_tensor *p = &item->parts[part];
     if (t->rank != rank || !t->elements)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has %d dimensions and %llu values; %d are expected",
-                          path, t->name, t->rank, (unsigned long long)t->elements, rank);
+        return cairn_fail(err, CAIRN_EFORMAT,
+                          "%s: %s has %d dimensions and %llu values; %d dimensions are expected", path,
+                          t->name, t->rank, (unsigned long long)t->elements, rank);
     if (!dtype_is_float(t->dtype))
         return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has the dtype %s, which is not a floating-point one",
                           path, t->name, t->dtype_text);
@@ -106,8 +107,8 @@ static int open_latents(struct video_item *item, const struct st_file *f, const 
     if (!t)
         return cairn_fail(err, CAIRN_EFORMAT, "%s has no tensor \"latents_FxHxW_DTYPE\"", item->path);
     if (one_frame)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s was cached for one-frame training, which cairn has not",
-                          item->path);
+        return cairn_fail(err, CAIRN_EFORMAT,
+                          "%s was cached for one-frame training, which cairn does not support", item->path);
     if (set_part(item, VIDEO_LATENTS, f, t, 4, err))
         return -1;
     item->channels = t->shape[0];

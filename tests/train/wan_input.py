@@ -36,6 +36,9 @@ def a_model_that_does_not_suit_the_keys():
         yield from refused(home, 'alone', 2, 'model.expert', 'model.high_noise_path', model__task='t2v-A14B', model__expert='both')
         yield from refused(home, 'rank', 2, 'lora.rank', '96', lora__rank=97)
         yield from refused(home, 'sample', 2, 'sample.every', sample__every=5)
+        yield from refused(home, 'clean', 2, 'train.clean_first_frame', 'ti2v-5B', train__clean_first_frame='true')
+        yield from refused(home, 'times', 2, 'train.timesteps', 'qwen_shift', train__timesteps='linear')
+        yield from refused(home, 'nowhere', 2, 'data.path', data__path='')
 
 
 def loras_of_other_models():
