@@ -45,7 +45,8 @@ static void print_usage(FILE *out)
 {
     static const char *const more[][2] = {
         { "cairn help COMMAND", "show help for a command" },
-        { "cairn help config", "print a configuration file with every key, its default and meaning" },
+        { "cairn help config",
+          "print a configuration with every key, its default and meaning; or config wan" },
         { "cairn help rules", "list the pages that explain why variables are set and removed" },
         { "cairn --version", "print the version and the date of its knowledge; --kernels: also the kernels" },
     };
@@ -94,18 +95,20 @@ static int unknown_command(const char *name)
     return EXIT_USAGE;
 }
 
-/* --markdown: the tables of docs/config.md. */
+/* A kind: the keys of that kind of model.  --markdown: the tables of docs/config.md. */
 static int help_config(const char *more)
 {
     CLEANUP(arena_release) struct arena arena = { 0 };
     CLEANUP(str_release) struct str text = { 0 };
+    struct cairn_error ignored;
     struct job_config c;
-    if (more && strcmp(more, "--markdown")) {
-        fprintf(stderr, "cairn: help config takes --markdown, not \"%s\"\n", more);
+    bool markdown = more && !strcmp(more, "--markdown");
+    config_init(&c, &arena);
+    if (more && !markdown && config_set(&c, "help config", "model.kind", more, &ignored)) {
+        fprintf(stderr, "cairn: help config takes a kind of model or --markdown, not \"%s\"\n", more);
         return EXIT_USAGE;
     }
-    config_init(&c, &arena);
-    if (more)
+    if (markdown)
         config_write_markdown(&text);
     else
         config_write(&c, &text);

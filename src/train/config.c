@@ -323,7 +323,7 @@ static int unknown_key(const struct job_config *c, const char *place, const char
     else if (meant)
         str_addf(&s, "; did you mean %s?", meant);
     cairn_fail(err, CAIRN_EUSAGE, "%s", s.s);
-    return cairn_hint(err, "cairn help config lists the keys");
+    return cairn_hint(err, "cairn help config %s lists the keys", c->schema->kind);
 }
 
 /* Something other than a map where a section belongs. */

@@ -5,9 +5,9 @@
 
 fixture=$data/sysfs/gfx1103-phoenix-780m-laptop
 commands=$("$cairn" --list-commands | cut -f 1)
-# Those that look at the machine and report, and therefore look at another one too; `run` takes a command instead.
+# Those that look at the machine and report, and therefore look at another one too; `run` takes a command instead, `plan` a configuration.
 looking=$(for command in $commands; do
-    [ "$command" != run ] && "$cairn" "$command" --list-options | grep -q '^--root' && echo "$command"
+    [ "$command" != run ] && [ "$command" != plan ] && "$cairn" "$command" --list-options | grep -q '^--root' && echo "$command"
 done)
 
 three_commands_look_at_the_machine()
@@ -266,6 +266,10 @@ help_config_is_a_file_with_every_key()
     err_is_empty
     out_has 'train: #'
     out_has '  steps: 1000 '
+    run help config wan
+    status_is 0
+    out_has '  kind: wan '
+    out_has '  switch_every: 0 '
     run help config --frob
     status_is 2
     err_has 'not "--frob"'

@@ -131,7 +131,7 @@ static void unknown_keys_get_the_nearest(void)
     CHECK_STR(refused("steps: 5\n"), "job.yaml:1:1: unknown key steps; did you mean train.steps?");
     CHECK_STR(refused("train.steps: 5\n"), "job.yaml:1:1: unknown key train.steps; write steps below train");
     CHECK_STR(refused("train:\n  frobnicate: 5\n"), "job.yaml:2:3: unknown key train.frobnicate");
-    CHECK_STR(err.hint, "cairn help config lists the keys");
+    CHECK_STR(err.hint, "cairn help config gpt lists the keys");
     CHECK_STR(refused("'a\\x1bb': 5\n"), "job.yaml:1:1: unknown key a\\x1bb");
     CHECK_STR(refused("\"a\\x1bb\": 5\n"), "job.yaml:1:1: unknown key a?b");
 }
