@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/task_wan.h"
+#include "base/clock.h"
 #include "base/int.h"
 #include "base/str.h"
 #include "nn/wan_file.h"
@@ -409,10 +410,11 @@ static int load_base(struct wan_job *t, size_t base, struct cairn_error *err)
 {
     const struct wan_base_file *f = &t->files.bases[base];
     CLEANUP(str_release) struct str said = { 0 };
+    double begin = clock_s();
     if (reload_base(&t->task, base, err))
         return -1;
     wan_kind_say(&f->kind, &f->info, &said);
-    message_say(&t->task.env.sink, "%s: %s", f->path, said.s);
+    message_say(&t->task.env.sink, "%s: %s; loaded in %.1f s", f->path, said.s, clock_s() - begin);
     return 0;
 }
 
@@ -557,6 +559,7 @@ const struct task_ops task_wan = {
     .base_of_step = base_of_step,
     .base_of_val = base_of_val,
     .reload_base = reload_base,
+    .step_cost = wan_job_step_cost,
     .put = wan_job_put,
     .val_samples = val_samples,
     .put_val = wan_job_put_val,

@@ -162,6 +162,20 @@ size_t wan_job_expert(const struct wan_job *t, uint64_t step)
     return t->both && side_of_step(t, step) == FLOW_HIGH ? 1 : 0;
 }
 
+double wan_job_step_cost(const struct task *task, uint64_t step)
+{
+    const struct wan_job *t = (const struct wan_job *)task;
+    const struct wan_shape *s = &t->shape;
+    double width = (double)s->width, cost = 0;
+    double linears = 6 * width * width + 2 * width * (double)s->ffn + 2 * width * (double)s->text_rows;
+    for (size_t i = 0; i < (size_t)task->step_units; i++) {
+        const struct video_item *item = video_cache_item(t->cache, batches_at(t->batches, step, i).item);
+        double tokens = (double)wan_tokens(size_of(item));
+        cost += tokens * (linears + 2 * width * tokens);
+    }
+    return cost;
+}
+
 int wan_job_put(struct task *task, struct work *w, size_t slot, uint64_t step, size_t micro, size_t n,
                 struct cairn_error *err)
 {

@@ -53,6 +53,8 @@ void wan_job_pictures(const struct task *t, struct task_pictures *out);
 
 /* The base that a step trains: 0, or with both experts 1 for the one for much noise. */
 size_t wan_job_expert(const struct wan_job *t, uint64_t step);
+/* The work of a step: that of its linears and of its attention, which grows with the square of the tokens. */
+double wan_job_step_cost(const struct task *task, uint64_t step);
 int wan_job_put(struct task *task, struct work *w, size_t slot, uint64_t step, size_t micro, size_t n,
                 struct cairn_error *err);
 /* Batch `index` of n validation samples is one item with n noises at one time.  Item, time and noise of a sample
