@@ -2,6 +2,7 @@
 #include "cli/plan_print.h"
 #include "base/str.h"
 #include "cli/print.h"
+#include <string.h>
 
 enum { NAME = 30, WIDTH_MOST = 80 };
 
@@ -129,4 +130,6 @@ void plan_print(const struct train_plan *p, const struct train_options *o)
     printf("\n");
     print_layout(p);
     print_sizes(p);
+    if (g->api == GPU_API_HOST && !o->machine && !strcmp(o->config->train.device, "auto"))
+        printf("\nthis is a plan for the CPU; for a GPU that is not here, add --gfx NAME --memory GB\n");
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/train_plan.h"
+#include "chip/gfx_table.h"
 
 static const char *place(bool on_host)
 {
@@ -42,6 +43,10 @@ struct json *report_train_plan(const struct train_plan *p, const struct gpu_info
     json_add_int(top, "schema", 1);
     json_add_text(top, "device", g->name);
     json_add_text(top, "device_title", g->title);
+    if (g->chip)
+        json_add_text(top, "gfx", g->chip->gfx);
+    else
+        json_add_null(top, "gfx");
     json_add_text(top, "storage", p->storage);
     json_add_int(top, "parameters", (int64_t)p->parameters);
     json_add_int(top, "trained_parameters", (int64_t)p->trained);

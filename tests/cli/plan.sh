@@ -24,6 +24,30 @@ a_plan_needs_no_weights_and_no_data()
     status_is 0
 }
 
+# What the names of missing files say counts, as it would if they were there.
+missing_files_have_names()
+{
+    set -- --json --memory 64 --set model.task=t2v-A14B --set model.quantize=none
+    run plan wan.yaml "$@"
+    json_is '28e9 < d["parameters"] < 29e9'
+    run plan wan.yaml "$@" --set model.path=/no/wan2.2_t2v_low_noise_14B_fp8_scaled.safetensors
+    json_is '14e9 < d["parameters"] < 15e9 and d["parts"][0]["of"][0]["name"] == "low-noise expert"'
+    bf16=$(device_bytes)
+    run plan wan.yaml "$@" --set model.path=/no/a.safetensors --set model.high_noise_path=/no/b.safetensors
+    json_is '28e9 < d["parameters"] < 29e9'
+    run plan wan.yaml "$@" --set model.path=/no/Wan2.2-T2V-A14B --set model.expert=high
+    json_is '14e9 < d["parameters"] < 15e9 and d["parts"][0]["of"][0]["name"] == "high-noise expert"'
+    cat >fp8.yaml <<'YAML'
+model: { kind: wan, task: t2v-A14B, path: /no/wan2.2_t2v_low_noise_14B_fp8_scaled.safetensors }
+data: { size: 64x64x1 }
+YAML
+    run plan fp8.yaml --json --memory 64
+    [ "$(device_bytes)" -lt $((bf16 * 2 / 3)) ] || fail 'it is not fp8'
+    run plan fp8.yaml --json --memory 64 --set model.task=
+    [ "$status" != 0 ] || fail 'it planned'
+    err_has model.task
+}
+
 training_needs_both()
 {
     run train wan.yaml --set run.dir=none
@@ -109,7 +133,7 @@ plans_for_another_machine()
     # RDNA2 trains in f16.
     run plan wan.yaml --json --root "$data/sysfs/gfx1030-rx6900xt-desktop-kfd-excerpt"
     status_is 0
-    json_is 'd["storage"] == "f16" and 15 << 30 < d["budget_bytes"] <= 16 << 30'
+    json_is 'd["gfx"] == "gfx1030" and d["storage"] == "f16" and 15 << 30 < d["budget_bytes"] <= 16 << 30'
     # Memory that device and host share cannot be offloaded to.
     run plan wan.yaml --json --root "$data/sysfs/gfx1151-strixhalo-aurora-112g-gtt" --memory 1.5
     json_is 'd["blocks"] == "device" and d["budget_bytes"] == 3 << 29'
@@ -196,6 +220,7 @@ machines_are_checked()
 }
 
 it a_plan_needs_no_weights_and_no_data
+it missing_files_have_names
 it training_needs_both
 it sizes_are_checked
 it the_largest_cache_counts
