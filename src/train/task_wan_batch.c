@@ -237,7 +237,8 @@ static struct sample val_sample(const struct wan_job *t, uint64_t index, size_t 
 
 size_t wan_job_val_expert(const struct wan_job *t, uint64_t index, size_t n)
 {
-    return t->both && val_sample(t, index, n).time.t >= t->flow.boundary ? 1 : 0;
+    struct sample s = val_sample(t, index, n);
+    return t->both && flow_side_of(&t->flow, &s.time) == FLOW_HIGH ? 1 : 0;
 }
 
 int wan_job_put_val(struct task *task, struct work *w, uint64_t index, size_t n, struct cairn_error *err)
