@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/int.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "nn/wan_file.h"
 #include "nn/wan_lora_file.h"
 #include "os/info.h"
@@ -176,27 +177,51 @@ static void count_item(struct wan_job *t, const struct video_item *item)
     t->largest = wan_pixels_of(&t->shape, item->width, item->height, item->frames);
 }
 
-/* Leaves out items that are damaged: each is read once, but not for a plan. */
+struct checking {
+    const struct wan_job *t;
+    const size_t *items;
+    struct video_needs needs;
+    struct cairn_error *why; /* of each: what is wrong with it; CAIRN_OK: nothing */
+};
+
+/* Reads an item once, but not for a plan. */
+static int check_item(void *context, size_t i, struct cairn_error *err)
+{
+    const struct checking *k = context;
+    const struct task_env *e = &k->t->task.env;
+    const struct video_item *item = video_cache_item(k->t->cache, k->items[i]);
+    size_t most = k->t->shape.text_rows;
+    if (e->stop && *e->stop)
+        return cairn_fail(err, CAIRN_EIO, "interrupted");
+    if (item->text_rows > most)
+        cairn_fail(err, CAIRN_EFORMAT, "%s: the caption has %zu tokens, more than %zu", item->text_path,
+                   item->text_rows, most);
+    else if (e->only_plan || !video_item_check(item, &k->needs, err))
+        return 0;
+    if (err->code != CAIRN_EFORMAT)
+        return -1;
+    k->why[i] = *err;
+    *err = (struct cairn_error){ 0 };
+    return 0;
+}
+
+/* Leaves out items that are damaged. */
 static int keep_usable(struct wan_job *t, size_t *items, size_t *n, struct left_out *damaged,
                        struct cairn_error *err)
 {
-    struct video_needs needs = needs_of(t);
+    CLEANUP(mem_free) struct cairn_error *why = calloc(*n + 1, sizeof(*why));
+    struct checking k = { t, items, needs_of(t), why };
     size_t kept = 0;
+    if (!why)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory to check %zu items", *n);
+    if (parallel_for(*n, 0, check_item, &k, err))
+        return -1;
     for (size_t i = 0; i < *n; i++) {
-        const struct video_item *item = video_cache_item(t->cache, items[i]);
-        struct cairn_error why = { 0 };
-        if (t->task.env.stop && *t->task.env.stop)
-            return cairn_fail(err, CAIRN_EIO, "interrupted");
-        if (item->text_rows > t->shape.text_rows)
-            cairn_fail(&why, CAIRN_EFORMAT, "%s: the caption has %zu tokens, more than %zu", item->text_path,
-                       item->text_rows, t->shape.text_rows);
-        else if (!t->task.env.only_plan)
-            video_item_check(item, &needs, &why);
-        if (why.code) {
-            leave_out(damaged, why.msg);
+        if (why[i].code) {
+            leave_out(damaged, why[i].msg);
             continue;
         }
-        count_item(t, item);
+        count_item(t, video_cache_item(t->cache, items[i]));
         items[kept++] = items[i];
     }
     *n = kept;
@@ -209,7 +234,7 @@ static int choose_items(struct wan_job *t, struct validation_split *split, struc
     struct left_out damaged = { 0 };
     for (size_t i = 0; i < unread->n; i++)
         leave_out(&damaged, i < VIDEO_CACHE_LISTED ? unread->names[i] : "");
-    validation_split_make(t->cache, t->keys.data.val_split, 0, t->task.env.arena, split);
+    validation_split_make(t->cache, t->keys.data.val_split, t->task.env.arena, split);
     int r = keep_usable(t, split->train, &split->n_train, &damaged, err) ||
             keep_usable(t, split->val, &split->n_val, &damaged, err);
     say_left_out(t, &damaged, "cannot be used:");
@@ -261,6 +286,8 @@ static int open_data(struct wan_job *t, struct cairn_error *err)
     struct cairn_error why = { 0 };
     if (!open_caches(t, &why))
         return 0;
+    video_cache_close(t->cache);
+    t->cache = NULL;
     if (*size && t->keys.data.path.n)
         message_say(&t->task.env.sink, "warning: %s; the plan is for data.size", why.msg);
     if (*size)

@@ -220,25 +220,6 @@ static int by_path(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    return video_item_compare_size(*(struct video_item *const *)a, *(struct video_item *const *)b);
-}
-
-static void count(struct video_cache *c)
-{
-    struct video_item **sorted = ARENA_NEW(&c->arena, struct video_item *, c->n);
-    c->info.items = c->n;
-    for (size_t i = 0; i < c->n; i++) {
-        c->info.clips += c->items[i].is_clip;
-        sorted[i] = &c->items[i];
-    }
-    c->info.images = c->n - c->info.clips;
-    qsort(sorted, c->n, sizeof(struct video_item *), by_size);
-    for (size_t i = 0; i < c->n; i++)
-        c->info.sizes += !i || video_item_compare_size(sorted[i - 1], sorted[i]);
-}
-
 static int read_headers(struct video_cache *c, struct listing *l, const struct video_needs *needs,
                         struct cairn_error *err)
 {
@@ -270,7 +251,6 @@ int video_cache_open(struct video_cache **out, const struct video_cache_options 
         return no_items(&l, o, err);
     if (read_headers(c, &l, &o->needs, err))
         return -1;
-    count(c);
     *out = TAKE(c);
     return 0;
 }

@@ -25,8 +25,6 @@ struct video_cache_skipped {
 };
 
 struct video_cache_info {
-    size_t items, images, clips;
-    size_t sizes; /* different sizes of latents (frames, height, width) */
     struct video_cache_skipped without_text;
     struct video_cache_skipped other_model; /* caches of other architectures: "a_0640x0480_hv.safetensors" */
     struct video_cache_skipped misnamed;    /* "…_wan.safetensors" without a size, such as a LoRA */

@@ -53,11 +53,6 @@ const char *flow_weighting_name(enum flow_weighting w)
     return weightings[w];
 }
 
-const char *flow_bias_name(enum flow_bias b)
-{
-    return biases[b];
-}
-
 int flow_sampling_parse(enum flow_recipe recipe, const char *name, enum flow_sampling *out,
                         struct cairn_error *err)
 {

@@ -76,7 +76,6 @@ struct flow_options flow_options_default(enum flow_sampling sampling);
 enum flow_recipe flow_recipe_of(enum flow_sampling s);
 const char *flow_sampling_name(enum flow_sampling s);
 const char *flow_weighting_name(enum flow_weighting w);
-const char *flow_bias_name(enum flow_bias b);
 /* Fails with the names there are. */
 int flow_sampling_parse(enum flow_recipe recipe, const char *name, enum flow_sampling *out,
                         struct cairn_error *err);

@@ -211,11 +211,6 @@ int video_item_compare_size(const struct video_item *a, const struct video_item 
 
 /* ---- values ---- */
 
-uint64_t video_item_values(const struct video_item *item, enum video_part part)
-{
-    return item->parts[part].values;
-}
-
 static int check_values(const struct video_tensor *t, const float *v, struct cairn_error *err)
 {
     uint64_t bad = 0, other = 0;

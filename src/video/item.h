@@ -59,7 +59,6 @@ int video_item_open_text(struct video_item *item, const struct video_needs *need
 
 /* Orders items by frames, height and width; 0: the same size of latents. */
 int video_item_compare_size(const struct video_item *a, const struct video_item *b);
-uint64_t video_item_values(const struct video_item *item, enum video_part part);
 /* Reads a tensor that the item has as f32, in the order of the file.  Fails if the file is gone or has
  * changed, if a value is NaN or infinite, or if all latents are the same number: then caching went wrong. */
 int video_item_read(const struct video_item *item, enum video_part part, float *out, struct cairn_error *err);

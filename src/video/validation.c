@@ -27,15 +27,15 @@ static int by_item(const void *a, const void *b)
 }
 
 /* How many of the ranked items are held out; stems are not divided. */
-static size_t count_held_out(const struct ranked *r, size_t n, double share, size_t items)
+static size_t count_held_out(const struct ranked *r, size_t n, double share)
 {
     size_t held = 0, stem = 0; /* items of the stems so far */
-    if (!n || (!items && !(share > 0)))
+    if (!n || !(share > 0))
         return 0;
     for (size_t i = 0; i < n; i = stem) {
         while (stem < n && r[stem].hash == r[i].hash)
             stem++;
-        bool wanted = items ? held < items : (double)r[i].hash < share * 0x1p64;
+        bool wanted = (double)r[i].hash < share * 0x1p64;
         if (stem == n || (!wanted && held))
             break;
         held = stem;
@@ -45,7 +45,7 @@ static size_t count_held_out(const struct ranked *r, size_t n, double share, siz
     return held;
 }
 
-void validation_split_make(const struct video_cache *c, double share, size_t items, struct arena *a,
+void validation_split_make(const struct video_cache *c, double share, struct arena *a,
                            struct validation_split *out)
 {
     size_t n = video_cache_count(c);
@@ -55,7 +55,7 @@ void validation_split_make(const struct video_cache *c, double share, size_t ite
         r[i] = (struct ranked){ .hash = hash_bytes(stem, strlen(stem)), .item = i };
     }
     qsort(r, n, sizeof(*r), by_hash);
-    size_t held = count_held_out(r, n, share, items);
+    size_t held = count_held_out(r, n, share);
     for (size_t i = 0; i < held; i++)
         r[i].val = true;
     qsort(r, n, sizeof(*r), by_item);

@@ -15,10 +15,9 @@ struct validation_split {
     size_t n_train, n_val;
 };
 
-/* Holds out this share of the stems, or, if `items` is not 0, the stems of lowest hash until there are at
- * least as many items.  At least one stem is held out if anything is asked for, and at least one remains for
- * training: with a single stem nothing is held out.  Memory is the arena's. */
-void validation_split_make(const struct video_cache *c, double share, size_t items, struct arena *a,
+/* Holds out this share of the stems: at least one if it is above 0, and at least one remains for training; with a
+ * single stem nothing is held out.  Memory is the arena's. */
+void validation_split_make(const struct video_cache *c, double share, struct arena *a,
                            struct validation_split *out);
 
 #endif

@@ -75,6 +75,20 @@ def no_items():
         yield from refused(home, 'damaged', 1, CLIP.format('a'), data__path='flat')
 
 
+def a_plan_without_a_usable_item():
+    """It is one for data.size, if the configuration has it."""
+    with WanHome() as home:
+        os.mkdir(home.path + '/long')
+        write_latents(home.path + '/long', 'a')
+        write_text(home.path + '/long', 'a', rows=600)
+        yield from refused(home, 'none', 2, 'data.path', data__path='long')
+        with open(home.path + '/job.yaml', 'a', encoding='utf-8') as f:
+            f.write('data:\n  size: 64x64x5\n')
+        done = home.train('plan', '--dry-run', data__path='long')
+        if done.returncode or '32 tokens' not in done.stdout:
+            yield f'exit {done.returncode}: {done.stdout}{done.stderr}'
+
+
 def spoil(folder):
     """One item of each kind of damage; returns what must be named."""
     write_item(folder, 'zero', value=0.0)
@@ -135,4 +149,4 @@ def a_cache_that_vanishes():
 
 
 tap.run([models_that_are_none, a_model_that_does_not_suit_the_keys, loras_of_other_models, caches_of_other_models, no_items,
-         damaged_items_are_counted_and_left_out, a_cache_that_vanishes])
+         a_plan_without_a_usable_item, damaged_items_are_counted_and_left_out, a_cache_that_vanishes])

@@ -94,7 +94,7 @@ def quantized_bases():
 def experts_take_turns():
     """Each expert's LoRA learns; where the idle one waits changes nothing."""
     with WanHome() as home:
-        keys = {**home.experts(), 'train__steps': 8, 'data__val_split': 0.3, 'eval__every': 4}
+        keys = {**home.experts(), 'train__steps': 8, 'train__switch_every': 1, 'data__val_split': 0.3, 'eval__every': 4}
         yield from trained(home, 'near', **keys)
         for name in 'lora_low_noise', 'lora_high_noise':
             yield from moves(home, 'near', 8, name)

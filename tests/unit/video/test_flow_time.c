@@ -392,8 +392,8 @@ static void names_are_those_of_the_programs(void)
         CHECK(!flow_weighting_parse(flow_weighting_name((enum flow_weighting)i), &w, &err) && (int)w == i);
     CHECK(flow_weighting_parse("cubic", &w, &err) == -1);
     enum flow_bias b;
-    for (int i = 0; i < FLOW_BIAS_COUNT; i++)
-        CHECK(!flow_bias_parse(flow_bias_name((enum flow_bias)i), &b, &err) && (int)b == i);
+    CHECK(!flow_bias_parse("content", &b, &err) && b == FLOW_CONTENT);
+    CHECK(!flow_bias_parse("style", &b, &err) && b == FLOW_STYLE);
     CHECK(flow_bias_parse("", &b, &err) == -1);
 }
 
