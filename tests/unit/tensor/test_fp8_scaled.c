@@ -33,7 +33,8 @@ static void names(void)
     CHECK(!fp8_weight_name(&a, "q.weight"));
     CHECK(fp8_is_bookkeeping("scaled_fp8") && fp8_is_bookkeeping("q.comfy_quant") &&
           fp8_is_bookkeeping("q.input_scale"));
-    CHECK(!fp8_is_bookkeeping("q.weight") && !fp8_is_bookkeeping("x.scaled_fp8"));
+    CHECK(fp8_is_bookkeeping("model.scaled_fp8")); /* behind a prefix */
+    CHECK(!fp8_is_bookkeeping("q.weight") && !fp8_is_bookkeeping("x_scaled_fp8"));
 }
 
 static void targets(void)
