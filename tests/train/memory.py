@@ -146,6 +146,18 @@ def the_plan_is_what_is_taken():
                 yield f'{name}: {planned["device_bytes"]} planned, {taken} taken'
 
 
+def a_plan_for_a_gpu_that_is_absent():
+    """It has the parts of a plan on the GPU itself; only libraries may take more."""
+    with Home() as home:
+        for keys in JOB, LORA, {**LORA, 'memory__low_vram': 'true', 'model__quantize': 'int8'}:
+            here = json.loads(plan(home, '--json', **keys).stdout)
+            there = json.loads(plan(home, '--json', '--gfx', 'gfx1100', '--memory', '8', **keys).stdout)
+            one, other = ({p['name']: p for p in d['parts']} for d in (here, there))
+            works = [d.pop('work')['device_bytes'] for d in (one, other)]
+            if one != other or here['storage'] != there['storage'] or not 0 <= works[1] - works[0] <= 64 << 20:
+                yield f'{here}, {there}'
+
+
 def a_limit_is_kept():
     """Less and less: what gives way is said in its order, and the last is an error before anything is begun."""
     rungs = (({'memory__optimizer': 'host'}, 'offloading the optimizer'),
@@ -180,5 +192,6 @@ tap.run([
     what_went_to_the_host_comes_back,
     what_the_device_does_not_take_stays,
     the_plan_is_what_is_taken,
+    a_plan_for_a_gpu_that_is_absent,
     a_limit_is_kept,
 ])
