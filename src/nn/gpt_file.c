@@ -483,7 +483,7 @@ int gpt_file_load_lora(struct gpt *m, const char *path, struct param_report *rep
     CLEANUP(param_tensors_release) struct param_tensors t = { 0 };
     const char *weights, *config;
     *report = (struct param_report){ 0 };
-    if (adapter_find(&t.arena, path, &weights, &config, err))
+    if (adapter_find(&t.arena, path, NULL, &weights, &config, err))
         return -1;
     if (config && check_lora_config(m, config, err))
         return -1;

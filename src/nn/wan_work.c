@@ -272,10 +272,9 @@ static size_t packed_bytes(const struct wan *m, const struct work_options *o)
 
 static size_t slot_bytes(const struct wan_work *w)
 {
-    struct wan_work none = *w;
     struct wan_slot slot;
     struct work_memory p = { 0 };
-    plan_slot(&p, &none, &slot);
+    plan_slot(&p, w, &slot);
     return p.used;
 }
 

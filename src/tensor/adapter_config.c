@@ -69,29 +69,36 @@ static int find_in(struct arena *a, const char *folder, const char *const *names
         if (!os_info(path, &info))
             *out = path;
         else if (errno != ENOENT && errno != ENOTDIR)
-            return cairn_fail_errno(err, "look at %s", path);
+            return cairn_fail_errno(err, "open %s", path);
     }
     return 0;
 }
 
-int adapter_find(struct arena *a, const char *path, const char **weights, const char **config,
-                 struct cairn_error *err)
+static int find_weights(struct arena *a, const char *folder, const char *also, const char **out,
+                        struct cairn_error *err)
+{
+    if (find_in(a, folder, weight_names, ARRAY_LEN(weight_names), out, err))
+        return -1;
+    return *out || !also ? 0 : find_in(a, folder, &also, 1, out, err);
+}
+
+int adapter_find(struct arena *a, const char *path, const char *also, const char **weights,
+                 const char **config, struct cairn_error *err)
 {
     static const char *const config_name = "adapter_config.json";
     struct os_info info;
     if (os_info(path, &info))
-        return cairn_fail_errno(err, "look at %s", path);
+        return cairn_fail_errno(err, "open %s", path);
     const char *name = path_name(path);
     const char *folder = info.kind == OS_KIND_FOLDER ? path
                          : name == path              ? "."
                                                      : arena_strndup(a, path, (size_t)(name - path));
     *weights = arena_strdup(a, path);
-    if (info.kind == OS_KIND_FOLDER &&
-        find_in(a, folder, weight_names, ARRAY_LEN(weight_names), weights, err))
+    if (info.kind == OS_KIND_FOLDER && find_weights(a, folder, also, weights, err))
         return -1;
     if (!*weights) { /* a run of cairn's own */
         folder = arena_printf(a, "%s/checkpoints/latest", path);
-        if (find_in(a, folder, weight_names, ARRAY_LEN(weight_names), weights, err))
+        if (find_weights(a, folder, also, weights, err))
             return -1;
     }
     if (!*weights)

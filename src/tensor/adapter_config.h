@@ -44,10 +44,10 @@ struct adapter_config {
     size_t n_saved;
 };
 
-/* The files of an adapter: path is one file of tensors, a folder of them, or the folder of a run.  *config is
- * NULL if there is none beside it. */
-int adapter_find(struct arena *a, const char *path, const char **weights, const char **config,
-                 struct cairn_error *err);
+/* The files of an adapter: path is one file of tensors, a folder of them, or the folder of a run.  `also` is another
+ * name that the tensors may have in a folder; may be NULL.  *config is NULL if there is none beside it. */
+int adapter_find(struct arena *a, const char *path, const char *also, const char **weights,
+                 const char **config, struct cairn_error *err);
 
 int adapter_config_read(struct adapter_config *c, const char *path, struct cairn_error *err);
 /* Parses the text of a file's metadata, ADAPTER_METADATA; messages call it `name`.  c stays empty if the text

@@ -317,9 +317,13 @@ static int read_config(struct lora_file *l, const char *path, struct cairn_error
 int lora_open_expert(struct lora_file *l, const char *path, enum lora_expert expert, struct cairn_error *err)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
+    static const char *const own[] = {
+        [LORA_EXPERT_LOW] = "lora_low_noise.safetensors", [LORA_EXPERT_HIGH] = "lora_high_noise.safetensors"
+    };
     const char *weights, *config;
     *l = (struct lora_file){ 0 };
-    if (adapter_find(&a, path, &weights, &config, err) || source_open(&l->source, weights, err))
+    if (adapter_find(&a, path, expert == LORA_EXPERT_ANY ? NULL : own[expert], &weights, &config, err) ||
+        source_open(&l->source, weights, err))
         return -1;
     if (read_config(l, config, err) || read_modules(l, expert, err)) {
         lora_close(l);

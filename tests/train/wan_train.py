@@ -121,7 +121,7 @@ def one_expert():
 
 def image_to_video():
     with WanHome() as home:
-        model = write_model(home.path + '/i2v.safetensors', image_channels=20)
+        model = write_model(home.path + '/i2v_low_noise.safetensors', image_channels=20)
         yield from trained(home, 'i2v', model__path=model, model__heads=2, data__path=I2V_CACHES)
         yield from moves(home, 'i2v', 4)
 
@@ -167,6 +167,14 @@ def from_a_lora():
             yield from far(home, 'on-' + dialect, 'on-comfy')
         if home.losses('on-comfy')[0] == home.losses('first')[0]:
             yield 'it began anew'
+        two = home.experts()
+        yield from trained(home, 'two', **two, save__dtype='f32')
+        yield from trained(home, 'on-run', **two, lora__path='two')
+        yield from trained(home, 'on-files', **two, lora__path=home.lora('two', 4, 'lora_low_noise'),
+                           lora__high_noise_path=home.lora('two', 4, 'lora_high_noise'))
+        yield from far(home, 'on-run', 'on-files', 0)
+        if home.losses('on-run')[0] == home.losses('two')[0]:
+            yield 'two of them began anew'
 
 
 tap.run([the_same_losses_in_parts, validation_depends_on_the_weights_alone, on_a_device, quantized_bases, experts_take_turns, one_expert,
