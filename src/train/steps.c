@@ -521,7 +521,7 @@ void job_save_after_failure(struct job *j, const struct cairn_error *why)
     if ((why->code == CAIRN_EDEVICE || j->task->data_failed) && gpu_is_sound(j->o->g) && !any_half_done(j) &&
         (j->saved_step != j->state.step || j->unsaved) && !save(j, true, &ignored))
         job_say(j, "%s; saved a checkpoint of step %" PRIu64,
-                j->task->data_failed ? "the data cannot be read" : "the device failed", j->state.step);
+                j->task->data_failed ? "a file cannot be read" : "the device failed", j->state.step);
 }
 
 static void print_profile(struct job *j, const struct op_profile *p)

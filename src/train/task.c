@@ -43,8 +43,13 @@ int task_use_base(struct task *t, size_t base, double *seconds, struct cairn_err
     *seconds = 0;
     if (was_there)
         return 0;
-    if (model_use_base(m, base, &load, err) || (load && t->ops->reload_base(t, base, err)))
+    if (model_use_base(m, base, &load, err))
         return -1;
+    if (load && t->ops->reload_base(t, base, err)) {
+        t->data_failed = err->code == CAIRN_EIO || err->code == CAIRN_EFORMAT;
+        return t->data_failed ? cairn_hint(err, "the model's files must stay in place: memory.idle is file")
+                              : -1;
+    }
     model_is_loaded(m);
     *seconds = clock_s() - begin;
     return 0;

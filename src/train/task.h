@@ -55,7 +55,7 @@ struct task {
     /* Validation samples belong to quarters of the timesteps in turn, train.batch samples to each. */
     bool has_quarters;
 
-    bool data_failed; /* set by put if the data became unreadable */
+    bool data_failed; /* set by put and task_use_base if the data or the model's files became unreadable */
 };
 
 /* Sizes of pictures that people train with, for the table of a plan.  Every frames_step frames after the first are

@@ -148,5 +148,26 @@ def a_cache_that_vanishes():
             yield 'other bits'
 
 
+def a_base_that_vanishes():
+    """The idle expert is read again from its file, which may be gone: nothing is lost either."""
+    keys = {'train__steps': 30, 'checkpoint__every': 100, 'memory__idle': 'file', 'train__switch_every': 3}
+    with WanHome() as home:
+        keys.update(home.experts())
+        run = home.start('run', **keys)
+        run.reach(2)
+        for path in keys['model__path'], keys['model__high_noise_path']:
+            os.rename(path, path + '.away')
+        status, said, steps = run.end(), run.said(), home.steps('run')
+        if status != 1 or '_noise.safetensors' not in said or 'memory.idle' not in said or len(steps) != 1 or not 2 <= steps[0] < 30:
+            yield f'exit {status}, checkpoints {steps}: {said}'
+        for path in keys['model__path'], keys['model__high_noise_path']:
+            os.rename(path + '.away', path)
+        home.train('whole', **keys)
+        done = home.train('run', '--resume', **keys)
+        if done.returncode or home.weights('run', 30) != home.weights('whole', 30):
+            yield f'exit {done.returncode}: {done.stderr}'
+
+
 tap.run([models_that_are_none, a_model_that_does_not_suit_the_keys, loras_of_other_models, caches_of_other_models, no_items,
-         a_plan_without_a_usable_item, damaged_items_are_counted_and_left_out, a_cache_that_vanishes])
+         a_plan_without_a_usable_item, damaged_items_are_counted_and_left_out, a_cache_that_vanishes,
+         a_base_that_vanishes])
