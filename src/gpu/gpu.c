@@ -394,6 +394,11 @@ int gpu_set_debug(struct gpu *g, struct cairn_error *err)
     return gpu_clear(g, NULL, p, sizeof(*g->fault), err);
 }
 
+bool gpu_is_debug(const struct gpu *g)
+{
+    return g->fault != NULL;
+}
+
 const struct k_fault *gpu_fault(const struct gpu *g)
 {
     return &g->last_fault;

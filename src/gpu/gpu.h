@@ -63,6 +63,7 @@ bool gpu_has_mma(const struct gpu *g);
 /* Debug mode; call it before the first kernel: kernels check indices and values, and each launch is waited
  * for, so that its error names it. */
 int gpu_set_debug(struct gpu *g, struct cairn_error *err);
+bool gpu_is_debug(const struct gpu *g);
 /* The fault that the last launch reported (kernels/types.h); all 0: none.  Its results exist nevertheless. */
 const struct k_fault *gpu_fault(const struct gpu *g);
 /* Why every call fails; NULL: the device is usable. */

@@ -283,7 +283,7 @@ static int land(struct job *j, struct cairn_error *err)
     pthread_mutex_unlock(&j->lock);
     j->done += j->pieces[piece].bytes;
     if (j->o.progress)
-        j->o.progress(j->o.to, j->done, j->total);
+        j->o.progress(j->o.to, j->o.before + j->done, j->o.all ? j->o.all : j->total);
     return 0;
 }
 

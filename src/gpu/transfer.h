@@ -58,6 +58,7 @@ struct transfer_options {
     bool verify;              /* read back and compare; always so while debugging */
     void (*progress)(void *to, uint64_t done, uint64_t total); /* on the caller's thread; may be NULL */
     void *to;
+    uint64_t before, all; /* bytes of earlier calls for the same work, and of all of them, for progress */
     const volatile sig_atomic_t *stop; /* or NULL; when it becomes true, the call fails */
     int threads;                       /* 0: all */
 };

@@ -226,9 +226,19 @@ void model_is_loaded(struct model *m)
 const struct cairn_error *model_host_dequant(const struct model *m)
 {
     for (size_t i = 0; i < m->n_bases; i++) {
-        const struct weights_host_dequant *h = m->bases[i].weights->host_dequant;
-        if (h && h->active)
-            return &h->why;
+        const struct weights *w = m->bases[i].weights;
+        if (w->host_dequant && w->host_dequant->active)
+            return &w->host_dequant->why;
+    }
+    return NULL;
+}
+
+const struct cairn_error *model_host_quant(const struct model *m)
+{
+    for (size_t i = 0; i < m->n_bases; i++) {
+        const struct weights *w = m->bases[i].weights;
+        if (w->host_quant && w->host_quant->active)
+            return &w->host_quant->why;
     }
     return NULL;
 }

@@ -166,7 +166,8 @@ bool model_can_take_turns(const struct model *m);
  * must fill the base from its file, and then call model_is_loaded.  Before the first call, the first base is. */
 int model_use_base(struct model *m, size_t base, bool *load, struct cairn_error *err);
 void model_is_loaded(struct model *m);
-/* Why the host dequantizes weights in place of the device; NULL: it does not. */
+/* Why the host dequantizes weights in place of the device, or has quantized those of a file; NULL: it does not. */
 const struct cairn_error *model_host_dequant(const struct model *m);
+const struct cairn_error *model_host_quant(const struct model *m);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/param_layout.h"
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,21 @@ void param_layout_transpose(float *y, size_t y_stride, const float *x, size_t x_
             for (size_t c = c0; c < columns && c < c0 + TILE; c++)
                 for (size_t r = r0; r < rows && r < r0 + TILE; r++)
                     y[c * y_stride + r] = x[r * x_stride + c];
+}
+
+float param_limit(const struct param *p, enum gpu_storage storage)
+{
+    if (storage == GPU_F32 || p->kind == PARAM_VECTOR)
+        return FLT_MAX;
+    return (float)dtype_max(storage == GPU_F16 ? DTYPE_F16 : DTYPE_BF16);
+}
+
+int param_refuse(const struct tensor_source *s, const struct st_tensor *found, const char *name,
+                 enum gpu_storage storage, struct cairn_error *err)
+{
+    return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has non-finite values (NaN or Inf)%s",
+                      source_path_of(s, found), name,
+                      storage == GPU_F32 ? "" : ", or values too large for the model's 16 bits");
 }
 
 bool param_layout_is_finite(const void *numbers, enum dtype t, size_t n)

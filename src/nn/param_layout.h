@@ -18,6 +18,11 @@ size_t param_layout_pieces(struct param_layout s);
 /* y[c][r] = x[r][c], where rows of x are x_stride apart and those of y y_stride. */
 void param_layout_transpose(float *y, size_t y_stride, const float *x, size_t x_stride, size_t rows,
                             size_t columns);
+/* The largest number that a parameter can hold.  NaN is within nothing. */
+float param_limit(const struct param *p, enum gpu_storage storage);
+/* Fails with the name of a tensor that has a larger one. */
+int param_refuse(const struct tensor_source *s, const struct st_tensor *found, const char *name,
+                 enum gpu_storage storage, struct cairn_error *err);
 /* f32, f16 or bf16. */
 bool param_layout_is_finite(const void *numbers, enum dtype t, size_t n);
 

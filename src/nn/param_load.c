@@ -3,10 +3,10 @@
 #include "base/thread.h"
 #include "gpu/transfer.h"
 #include "nn/param_layout.h"
+#include "nn/param_quantize.h"
 #include "nn/param_scale.h"
 #include "nn/quantize.h"
 #include "tensor/fp8_scaled.h"
-#include <float.h>
 #include <stdlib.h>
 
 enum { WHOLE_MOST = 64 << 20 }; /* bytes that one thread transposes by itself */
@@ -23,14 +23,6 @@ struct reading {
     enum gpu_storage storage;
 };
 
-/* The largest number that the parameter can hold.  NaN is within nothing. */
-static float limit_of(const struct reading *r)
-{
-    if (r->storage == GPU_F32 || r->tensor->param->kind == PARAM_VECTOR)
-        return FLT_MAX;
-    return (float)dtype_max(r->storage == GPU_F16 ? DTYPE_F16 : DTYPE_BF16);
-}
-
 static bool is_within(const float *numbers, size_t n, float limit)
 {
     return fp8_absmax(numbers, n) <= limit;
@@ -38,9 +30,7 @@ static bool is_within(const float *numbers, size_t n, float limit)
 
 static int refuse_tensor(const struct reading *r, struct cairn_error *err)
 {
-    return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has non-finite values (NaN or Inf)%s",
-                      source_path_of(r->source, r->found), r->tensor->name,
-                      r->storage == GPU_F32 ? "" : ", or values too large for the model's 16 bits");
+    return param_refuse(r->source, r->found, r->tensor->name, r->storage, err);
 }
 
 /* Numbers of one tensor in f32, in the order of the file. */
@@ -49,7 +39,7 @@ static int read_wide(const struct reading *r, uint64_t first, size_t n, float *i
     if (source_read_as(r->source, r->found, first, n, DTYPE_F32, into, err) ||
         param_scale_apply(r->source, r->scale, first, n, into, err))
         return -1;
-    return is_within(into, n, limit_of(r)) ? 0 : refuse_tensor(r, err);
+    return is_within(into, n, param_limit(r->tensor->param, r->storage)) ? 0 : refuse_tensor(r, err);
 }
 
 static int read_piece(void *context, size_t piece, struct cairn_error *err)
@@ -166,7 +156,7 @@ struct rows {
 static int copy_rows(const struct reading *r, const struct rows *rows, struct cairn_error *err)
 {
     size_t columns = r->tensor->param->columns, n = rows->n * columns;
-    float limit = limit_of(r) / (float)dtype_max(DTYPE_F8_E4M3);
+    float limit = param_limit(r->tensor->param, r->storage) / (float)dtype_max(DTYPE_F8_E4M3);
     if (source_read(r->source, r->found, rows->first * columns, n, rows->codes, err) ||
         param_scale_of_rows(r->source, r->scale, columns, rows->first, rows->n, rows->scales, err))
         return -1;
@@ -255,6 +245,8 @@ struct loads {
     struct transfer_part *parts, *scales; /* scales are known when the parts have been read */
     size_t n, n_scales;
     size_t unit_most;
+    struct loading *quantized; /* on the device */
+    size_t n_quantized;
 };
 
 static void loads_release(struct loads *all)
@@ -315,8 +307,6 @@ static int add_param(struct loads *all, const struct loading *l, const struct we
 {
     const struct param *p = l->tensors->param;
     bool quantized = p->kind == PARAM_QUANTIZED, in_order = is_in_order(l);
-    if (!weights_has(w, p))
-        return 0;
     if (quantized && in_order && p->columns <= all->unit_most) {
         add_quantized(all, *l, w);
         return 0;
@@ -329,6 +319,27 @@ static int add_param(struct loads *all, const struct loading *l, const struct we
     add_part(all, *l, at, on_host, to);
     if (w->master && p->kind == PARAM_MATRIX)
         add_part(all, *l, w->master + p->at, w->master_on_host, DTYPE_F32);
+    return 0;
+}
+
+static struct param_quantize quantize_of(const struct loading *l)
+{
+    return (struct param_quantize){ l->tensors, l->found, l->scales, l->n };
+}
+
+/* On the device what it can quantize; the rest, with everything else, by the host. */
+static int quantize_all(struct loads *all, const struct tensor_source *s, const struct weights *w,
+                        struct cairn_error *err)
+{
+    struct param_quantize *list = ARENA_NEW(&all->arena, struct param_quantize, all->n_quantized + 1);
+    size_t done;
+    for (size_t i = 0; i < all->n_quantized; i++)
+        list[i] = quantize_of(&all->quantized[i]);
+    if (param_quantize(w, s, list, all->n_quantized, &done, err))
+        return -1;
+    for (size_t i = done; i < all->n_quantized; i++)
+        if (add_param(all, &all->quantized[i], w, err))
+            return -1;
     return 0;
 }
 
@@ -374,9 +385,16 @@ int param_load(const struct param_tensors *t, const struct weights *w, const str
                              .storage = w->storage,
                              .to = DTYPE_F32 };
         count_tensors(report, &l);
-        if (add_param(&all, &l, w, err))
+        if (!weights_has(w, l.tensors->param))
+            continue;
+        struct param_quantize q = quantize_of(&l);
+        if (l.tensors->param->kind == PARAM_QUANTIZED && is_in_order(&l) && param_quantize_can(w, &q))
+            *ARENA_PUSH(&all.arena, all.quantized, all.n_quantized) = l;
+        else if (add_param(&all, &l, w, err))
             return -1;
     }
+    if (all.n_quantized && quantize_all(&all, s, w, err))
+        return -1;
     if (transfer_up(way, all.parts, all.n, NULL, err))
         return -1;
     return all.n_scales ? transfer_up(way, all.scales, all.n_scales, NULL, err) : 0;

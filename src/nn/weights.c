@@ -64,8 +64,11 @@ static int open_all(struct weights *w, const struct params *p, const struct weig
     for (int i = 0; i < PARTS; i++)
         if (parts[i].bytes && gpu_alloc(w->g, GPU_MEM_DEVICE, parts[i].bytes, parts[i].at, err))
             return -1;
-    if (p->numbers[PARAM_QUANTIZED] && !(w->host_dequant = calloc(1, sizeof(*w->host_dequant))))
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
+    if (p->numbers[PARAM_QUANTIZED]) {
+        if (!(w->host_dequant = calloc(2, sizeof(*w->host_dequant))))
+            return cairn_fail(err, CAIRN_ENOMEM, "no memory");
+        w->host_quant = w->host_dequant + 1;
+    }
     return weights_clear(w, p, NULL, err);
 }
 
@@ -271,7 +274,7 @@ int weights_matrix(const struct weights *w, struct gpu_stream *s, const struct p
             *err = why;
             return -1;
         }
-        *w->host_dequant = (struct weights_host_dequant){ true, why };
+        *w->host_dequant = (struct weights_by_host){ true, why };
     }
     return dequantize_on_host(w, s, p, err);
 }

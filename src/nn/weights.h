@@ -4,7 +4,8 @@
  * A quantized matrix is int8 or fp8 (e4m3) with a scale for each row; the row's largest magnitude
  * becomes the largest code.  A product needs it in the storage format: weights_matrix dequantizes it
  * just before, into one buffer that all of them share.  Where the device has no working kernel for
- * that, the host does it, slowly and with the same bits. */
+ * that, the host does it, slowly and with the same bits.  While weights are loaded, the buffer is free
+ * for rows that are to be quantized (param_quantize.h). */
 #ifndef CAIRN_NN_WEIGHTS_H
 #define CAIRN_NN_WEIGHTS_H
 
@@ -21,8 +22,8 @@ struct weights_blocks {
     size_t first, numbers, pieces; /* the first number; values of a piece; 0 pieces: none */
 };
 
-/* Whether the host dequantizes, and since which error of the device. */
-struct weights_host_dequant {
+/* Whether the host does it, and since which error of the device. */
+struct weights_by_host {
     bool active;
     struct cairn_error why;
 };
@@ -35,8 +36,8 @@ struct weights {
     float *vectors;
     uint8_t *quantized;
     float *scales;
-    void *dequantized;                         /* as large as the largest quantized matrix */
-    struct weights_host_dequant *host_dequant; /* NULL: nothing is quantized */
+    void *dequantized;                                 /* as large as the largest quantized matrix */
+    struct weights_by_host *host_dequant, *host_quant; /* NULL: nothing is quantized */
     struct weights_blocks blocks;
     void **block_memory; /* of each block on the device; NULL: it is not there */
     size_t streamed;     /* blocks that are on the host and pass through windows of the device */

@@ -61,7 +61,7 @@ struct job {
     uint64_t saved_step; /* of the last checkpoint, whether it could be written or not */
     bool unsaved;        /* worth saving the same step again */
     bool torn;           /* memory ran out after some of a step's weights were updated */
-    bool warned_dequant;
+    bool warned_dequant, warned_quant;
 };
 
 /* ---- job.c: in this order.  job_close accepts a half-open one. ---- */

@@ -384,6 +384,18 @@ static void warn_host_dequant(struct job *j)
             why->msg);
 }
 
+/* Warns once if the host had to quantize weights. */
+static void warn_host_quant(struct job *j)
+{
+    const struct cairn_error *why = model_host_quant(j->task->model);
+    if (!why || j->warned_quant || j->event)
+        return;
+    j->warned_quant = true;
+    job_event(j, "weights-by-host", "%s", why->msg);
+    job_say(j, "quantizing on the host: the device cannot (%s); the same bits, but loading takes longer",
+            why->msg);
+}
+
 /* Warns once for each kind of copy that needed a fallback. */
 static void warn_copies(struct job *j)
 {
@@ -480,6 +492,7 @@ int job_run_steps(struct job *j, enum train_end *end, struct cairn_error *err)
             return report_nan(j, &s, err);
         count_work(j, j->state.step++);
         warn_host_dequant(j);
+        warn_host_quant(j);
         warn_copies(j);
         job_warn_fragmented(j);
         struct step_record m = record_of(j, &s);

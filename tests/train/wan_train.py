@@ -91,6 +91,22 @@ def quantized_bases():
                 yield f'{word}: not quantized'
 
 
+def weights_quantized_on_a_device():
+    """By the GPU, or by the host where it has no working kernel: the same bits, and told once."""
+    keys = {'train__steps': 2, 'train__device': 'hip:0', 'train__dtype': 'bf16'}
+    with WanHome() as home:
+        for word in 'fp8', 'int8':
+            yield from trained(home, word, env=fake(home), model__quantize=word, **keys)
+            if 'weights-by-host' in [line.get('event') for line in home.log(word)]:
+                yield f'{word}: the host quantized'
+            for told in 'without', 'refuse':
+                run = f'{word}-{told}'
+                yield from trained(home, run, env=fake(home, told + '=quantise'), model__quantize=word, **keys)
+                if [line.get('event') for line in home.log(run)].count('weights-by-host') != 1:
+                    yield f'{run}: the log does not tell'
+                yield from far(home, run, word, 0)
+
+
 def experts_take_turns():
     """Each expert's LoRA learns; where the idle one waits changes nothing."""
     with WanHome() as home:
@@ -177,5 +193,5 @@ def from_a_lora():
             yield 'two of them began anew'
 
 
-tap.run([the_same_losses_in_parts, validation_depends_on_the_weights_alone, on_a_device, quantized_bases, experts_take_turns, one_expert,
-         image_to_video, image_to_video_with_clip, text_and_image_to_video, from_a_lora])
+tap.run([the_same_losses_in_parts, validation_depends_on_the_weights_alone, on_a_device, quantized_bases, weights_quantized_on_a_device,
+         experts_take_turns, one_expert, image_to_video, image_to_video_with_clip, text_and_image_to_video, from_a_lora])

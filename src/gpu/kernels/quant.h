@@ -18,11 +18,12 @@ struct dequantise_args {
     k_i64 rows, columns, per_row;
 };
 
-/* quantise_int8: scale = the row's largest |x| / 127; y = x / scale to the nearest, ties to even.  Each group takes
- * a row. */
+/* quantise_int8: scale = the row's largest |x| / 127; y = x / scale to the nearest, ties to even.  quantise_e4m3: the
+ * same with 448.  A row with NaN or Inf gets an infinite scale, one whose scale is 0 codes of 0.  Each group takes a
+ * row. */
 struct quantise_args {
     struct k_fault *fault;
-    k_i8 *y;
+    void *y; /* bytes */
     float *scale;
     const void *x;
     k_i64 rows, columns;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows of 8 bits against the plain formula, number by number. */
+ * Rows of 8 bits against the plain formula and against the kernels, number by number. */
 #include "nn/quantize.h"
 
 #include "check.h"
+#include "gpu/kernels/quant.h"
 #include <math.h>
 
 static void plain(enum weights_format format, uint8_t *codes, float *scale, const float *x, size_t n)
@@ -109,11 +110,52 @@ static void many_rows_are_as_single_ones(void)
     }
 }
 
+/* The text of the kernels, on the CPU. */
+static void kernels_make_the_same_codes(void)
+{
+    enum { COLUMNS = 1037 };
+    static const float sizes[] = { 1, 1e-3f, 3e4f, 1e37f, 1e-37f, 1e-39f, 1e-43f, 0 };
+    static const enum dtype dtypes[] = {
+        [GPU_F32] = DTYPE_F32, [GPU_BF16] = DTYPE_BF16, [GPU_F16] = DTYPE_F16
+    };
+    enum { ROWS = ARRAY_LEN(sizes) };
+    struct cairn_error err = { 0 };
+    struct gpu *cpu;
+    REQUIRE(!gpu_open("cpu", &cpu, &err));
+    for (int i = 0; i < 2 * GPU_STORAGES; i++) {
+        static float x[ROWS * COLUMNS], scales[ROWS];
+        static char narrow[sizeof(x)];
+        static uint8_t codes[ROWS * COLUMNS];
+        enum gpu_storage storage = i / 2;
+        enum weights_format format = i % 2 ? WEIGHTS_INT8 : WEIGHTS_FP8;
+        const struct gpu_kernel *k = NULL;
+        struct quantise_args args = {
+            .y = codes, .scale = scales, .x = narrow, .rows = ROWS, .columns = COLUMNS
+        };
+        for (size_t n = 0; n < ROWS * COLUMNS; n++)
+            x[n] = next() * sizes[n / COLUMNS];
+        dtype_convert(narrow, dtypes[storage], x, DTYPE_F32, ROWS * COLUMNS,
+                      &(struct dtype_how){ .saturate = true });
+        dtype_convert(x, DTYPE_F32, narrow, dtypes[storage], ROWS * COLUMNS, &(struct dtype_how){ 0 });
+        REQUIRE(!gpu_kernel(cpu, i % 2 ? "quantise_int8" : "quantise_e4m3", storage, &k, &err));
+        CHECK(!gpu_launch(cpu, NULL, k, (struct gpu_grid){ .x = ROWS }, &args, sizeof(args), &err));
+        CHECK(!gpu_wait(cpu, NULL, &err));
+        for (size_t r = 0; r < ROWS; r++) {
+            uint8_t want[COLUMNS];
+            float scale;
+            quantize_row(format, want, &scale, x + r * COLUMNS, COLUMNS);
+            CHECK(scale == scales[r] && !memcmp(want, codes + r * COLUMNS, COLUMNS));
+        }
+    }
+    gpu_close(cpu);
+}
+
 int main(void)
 {
     RUN(rows_of_every_length_and_scale);
     RUN(ties_go_to_even);
     RUN(zeros_stay_zeros);
     RUN(many_rows_are_as_single_ones);
+    RUN(kernels_make_the_same_codes);
     return check_done();
 }

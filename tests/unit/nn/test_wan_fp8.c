@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * fp8 files: a weight is its code times its scale, in every spelling of scales and for every base. */
+ * fp8 files: a weight is its code times its scale, in every spelling of scales and for every base.  Other files
+ * in a quantized base: the same codes, whoever computes them. */
 #include "gpu/transfer.h"
 #include "nn/quantize.h"
+#include "os/fault.h"
 #include "tensor/convert.h"
 #include "wan_models.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <unistd.h>
+
+/* Of a piece: the small one holds a part of a matrix. */
+enum { SMALL_RING = 1536, LARGE_RING = 1 << 17 };
 
 static struct gpu *hip;
-static struct nn hip_bf16;
+static struct nn hip_bf16, hip_f16;
 static const struct wan_options to_fp8 = { .experts = 1, .quantize = true, .format = WEIGHTS_FP8 };
 static const struct wan_options to_int8 = { .experts = 1, .quantize = true, .format = WEIGHTS_INT8 };
 
@@ -237,15 +245,223 @@ static void scales_that_do_not_fit_are_refused(void)
                   NULL, "blocks.1.ffn.0.weight_scale");
 }
 
+/* ---- files of 16 and 32 bits, quantized on the device ---- */
+
+static bool is_by_host(const struct wan *m)
+{
+    return model_host_quant(&m->model) != NULL;
+}
+
+/* Codes and scales of a model, bit by bit those of one that the CPU has loaded. */
+static void check_same_codes(const struct wan *m, const struct wan *by_cpu)
+{
+    struct cairn_error err = { 0 };
+    const struct weights *w = &m->weights[0], *cpu_w = &by_cpu->weights[0];
+    for (size_t i = 0; i < m->params[0].n; i++) {
+        const struct param *p = &m->params[0].list[i];
+        if (p->kind != PARAM_QUANTIZED)
+            continue;
+        size_t n = p->rows * p->columns;
+        char *codes = malloc(n), *scales = malloc(p->rows * sizeof(float));
+        enum dtype unused;
+        bool on_host, here;
+        void *at = weights_place(w, p, &unused, &on_host);
+        struct transfer_part parts[] = {
+            { .device = at, .bytes = n, .move = transfer_move_into, .context = codes, .on_host = on_host },
+            { .device = w->scales + p->scale_at,
+              .bytes = p->rows * sizeof(float),
+              .move = transfer_move_into,
+              .context = scales },
+        };
+        CHECK(!transfer_down(gpu_transfer(w->g), parts, 2, NULL, &err));
+        CHECK(!memcmp(scales, cpu_w->scales + p->scale_at, p->rows * sizeof(float)));
+        if (memcmp(codes, weights_place(cpu_w, p, &unused, &here), n))
+            CHECK_FAIL_("%s: the codes differ", p->name);
+        free(codes);
+        free(scales);
+    }
+}
+
+static void check_codes(const char *path, const struct wan_options *o, bool by_host)
+{
+    struct wan *m = load_wan(&hip_bf16, path, o), *by_cpu = load_wan(&bf16, path, o);
+    CHECK_INT(is_by_host(m), by_host);
+    CHECK(!is_by_host(by_cpu));
+    check_same_codes(m, by_cpu);
+    model_close(&m->model);
+    model_close(&by_cpu->model);
+}
+
+static void check_wide_files(bool by_host)
+{
+    static const enum dtype wide[] = { DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
+    for (size_t i = 0; i < ARRAY_LEN(wide); i++) {
+        const char *path = converted(FP8_PLAIN, wide[i]);
+        check_codes(path, &to_fp8, by_host);
+        check_codes(path, &to_int8, by_host);
+    }
+}
+
+static void the_device_quantizes(void)
+{
+    check_wide_files(false);
+}
+
+/* No kernel, none that can be launched, and one that fails in the middle. */
+static void the_host_does_what_the_device_cannot(void)
+{
+    setenv("CAIRN_FAKE_HIP", "refuse=quantise", 1);
+    check_wide_files(true);
+    setenv("CAIRN_FAKE_HIP", "fail=hipModuleLaunchKernel:7:1", 1);
+    check_codes(check_data(official), &to_fp8, true);
+    setenv("CAIRN_FAKE_HIP", "", 1);
+    check_wide_files(false);
+}
+
+/* What is already in 8 bits needs no kernel. */
+static void codes_of_a_file_are_not_made_again(void)
+{
+    setenv("CAIRN_FAKE_HIP", "refuse=quantise", 1);
+    check_codes(check_data(fp8_scaled), &to_fp8, false);
+    setenv("CAIRN_FAKE_HIP", "", 1);
+}
+
+static void the_host_quantizes_what_it_holds(void)
+{
+    struct cairn_error err = { 0 };
+    struct wan_shape s = shape_of(check_data(official));
+    struct wan *by_cpu = load_wan(&bf16, check_data(official), &to_fp8);
+    const uint64_t streamed[] = { 1, MODEL_ALL_BLOCKS };
+    for (size_t i = 0; i < ARRAY_LEN(streamed); i++) {
+        struct param_report report = { 0 };
+        struct wan *m = NULL;
+        REQUIRE(!wan_new(&hip_bf16, &s, &to_fp8, &m, &err) &&
+                !model_alloc(&m->model, &(struct model_layout){ .streamed = streamed[i] }, &err));
+        if (streamed[i] == MODEL_ALL_BLOCKS) /* nothing is left for the device */
+            setenv("CAIRN_FAKE_HIP", "refuse=quantise", 1);
+        CHECK(!wan_file_load(m, 0, check_data(official), &report, &err));
+        CHECK(!is_by_host(m));
+        setenv("CAIRN_FAKE_HIP", "", 1);
+        check_same_codes(m, by_cpu);
+        param_report_release(&report);
+        model_close(&m->model);
+    }
+    model_close(&by_cpu->model);
+}
+
+/* The last number of a tensor becomes these bytes. */
+static const char *spoiled(enum dtype dtype, const char *name, const void *bytes)
+{
+    struct cairn_error err = { 0 };
+    struct st_file f;
+    const char *path = converted(FP8_PLAIN, dtype);
+    size_t n = dtype_size(dtype);
+    if (st_open(&f, path, &err)) {
+        CHECK_FAIL_("%s", err.msg);
+        return path;
+    }
+    const struct st_tensor *t = st_find(&f, name);
+    int fd = open(path, O_WRONLY);
+    CHECK(t && t->dtype == dtype && pwrite(fd, bytes, n, (off_t)(t->at + t->bytes - n)) == (ssize_t)n);
+    close(fd);
+    st_close(&f);
+    return path;
+}
+
+static void check_not_loaded(struct nn *nn, const char *path, const char *name)
+{
+    const struct wan_options *const bases[] = { &to_fp8, &to_int8 };
+    struct wan_shape s = shape_of(path);
+    for (size_t i = 0; i < ARRAY_LEN(bases); i++) {
+        struct cairn_error err = { 0 };
+        struct param_report report = { 0 };
+        struct wan *m = open_wan(nn, &s, bases[i]);
+        CHECK(wan_file_load(m, 0, path, &report, &err));
+        CHECK_INT(err.code, CAIRN_EFORMAT);
+        CHECK_HAS(err.msg, name);
+        CHECK(!is_by_host(m));
+        param_report_release(&report);
+        model_close(&m->model);
+    }
+}
+
+static void what_is_not_finite_is_refused(void)
+{
+    static const char name[] = "blocks.1.ffn.0.weight";
+    const uint16_t bf16_nan = 0x7fc1, bf16_infinite = 0xff80, f16_infinite = 0x7c00, bf16_large = 0x4780;
+    const float nan = NAN, large = 65536;
+    check_not_loaded(&hip_bf16, spoiled(DTYPE_BF16, name, &bf16_nan), name);
+    check_not_loaded(&hip_bf16, spoiled(DTYPE_BF16, name, &bf16_infinite), name);
+    check_not_loaded(&hip_bf16, spoiled(DTYPE_F16, name, &f16_infinite), name);
+    check_not_loaded(&hip_bf16, spoiled(DTYPE_F32, name, &nan), name);
+    check_not_loaded(&hip_f16, spoiled(DTYPE_F32, name, &large), name);
+    check_not_loaded(&hip_f16, spoiled(DTYPE_BF16, name, &bf16_large), name);
+    check_codes(spoiled(DTYPE_F32, name, &large), &to_fp8, false);
+}
+
+/* Each of the first calls of the driver fails once: an error, or the same codes. */
+static void every_call_may_fail(void)
+{
+    static const char *const calls[] = { "hipModuleLaunchKernel", "hipMemcpyHtoDAsync",
+                                         "hipStreamSynchronize", "hipModuleLoadData" };
+    struct wan_shape s = shape_of(check_data(official));
+    struct wan *by_cpu = load_wan(&bf16, check_data(official), &to_int8);
+    size_t loaded = 0;
+    transfer_set_ring(gpu_transfer(hip), 3, LARGE_RING);
+    for (size_t i = 0; i < 4 * ARRAY_LEN(calls); i++) {
+        struct cairn_error err = { 0 };
+        CLEANUP(param_report_release) struct param_report report = { 0 };
+        char words[64];
+        struct wan *m = open_wan(&hip_bf16, &s, &to_int8);
+        snprintf(words, sizeof(words), "fail=%s:%zu:1", calls[i / 4], 1 + i % 4 * 3);
+        setenv("CAIRN_FAKE_HIP", words, 1);
+        int r = wan_file_load(m, 0, check_data(official), &report, &err);
+        setenv("CAIRN_FAKE_HIP", "", 1);
+        CHECK(!r || (err.code && err.msg[0]));
+        if (!r)
+            check_same_codes(m, by_cpu);
+        loaded += !r;
+        model_close(&m->model);
+    }
+    CHECK(loaded > ARRAY_LEN(calls));
+    model_close(&by_cpu->model);
+}
+
+static void every_system_call_may_fail(void)
+{
+    bool reached = true;
+    int failed = 0;
+    struct wan_shape s = shape_of(check_data(official));
+    struct wan *by_cpu = load_wan(&bf16, check_data(official), &to_fp8);
+    transfer_set_ring(gpu_transfer(hip), 3, LARGE_RING);
+    for (int nth = 1; reached && nth < 10000; nth += nth < 30 ? 1 : 17) {
+        struct cairn_error err = { 0 };
+        CLEANUP(param_report_release) struct param_report report = { 0 };
+        struct wan *m = open_wan(&hip_bf16, &s, &to_fp8);
+        fault_arm(nth, EIO);
+        int r = wan_file_load(m, 0, check_data(official), &report, &err);
+        reached = fault_disarm();
+        failed += r != 0;
+        if (r)
+            CHECK(err.code && err.msg[0] && reached);
+        else
+            check_same_codes(m, by_cpu);
+        model_close(&m->model);
+    }
+    CHECK(!reached && failed > 10);
+    model_close(&by_cpu->model);
+}
+
 /* A ring so small that matrices go in pieces, of which the last is shorter. */
 static void open_hip(void)
 {
     struct cairn_error err = { 0 };
-    if (gpu_open("hip:0", &hip, &err) || nn_open(&hip_bf16, hip, GPU_BF16, &err)) {
+    if (gpu_open("hip:0", &hip, &err) || nn_open(&hip_bf16, hip, GPU_BF16, &err) ||
+        nn_open(&hip_f16, hip, GPU_F16, &err)) {
         printf("Bail out! %s\n", err.msg);
         exit(99);
     }
-    transfer_set_ring(gpu_transfer(hip), 3, 1536);
+    transfer_set_ring(gpu_transfer(hip), 3, SMALL_RING);
 }
 
 static void all(void)
@@ -259,7 +475,15 @@ static void all(void)
     RUN(a_prefix_is_before_scales_too);
     RUN(a_forgotten_scale_is_refused);
     RUN(scales_that_do_not_fit_are_refused);
+    RUN(the_device_quantizes);
+    RUN(the_host_does_what_the_device_cannot);
+    RUN(codes_of_a_file_are_not_made_again);
+    RUN(the_host_quantizes_what_it_holds);
+    RUN(what_is_not_finite_is_refused);
+    RUN(every_call_may_fail);
+    RUN(every_system_call_may_fail);
     nn_close(&hip_bf16);
+    nn_close(&hip_f16);
     gpu_close(hip);
 }
 
