@@ -85,12 +85,11 @@ bool param_scale_is_by_row(const struct param_scale *scale, uint64_t columns)
 int param_scale_of_rows(const struct tensor_source *s, const struct param_scale *scale, uint64_t columns,
                         uint64_t first, size_t rows, float *out, struct cairn_error *err)
 {
-    for (size_t i = 0; i < rows; i++)
-        out[i] = 1;
-    if (!scale->tensor || scale->block == columns)
-        return scale->tensor ? source_read_as(s, scale->tensor, first, rows, DTYPE_F32, out, err) : 0;
-    for (size_t i = 0; i < rows; i++)
-        if (param_scale_apply(s, scale, (first + i) * columns, 1, &out[i], err))
-            return -1;
+    uint64_t each = scale->tensor ? scale->block / columns : 1; /* rows of a scale */
+    uint64_t begin = first / each, end = (first + rows + each - 1) / each;
+    if (scale->tensor && source_read_as(s, scale->tensor, begin, end - begin, DTYPE_F32, out, err))
+        return -1;
+    for (size_t i = rows; i-- > 0;) /* from the end: a row's scale is not behind it */
+        out[i] = scale->tensor ? out[(first + i) / each - begin] : 1;
     return 0;
 }
