@@ -18,7 +18,8 @@ KINDS = {
     'a_lora_for_each_expert': {'lora__experts': 'two', 'train__optimizer': 'adamw8', 'train__ema': 0.9},
     'a_lora_for_both_experts': {'lora__experts': 'one', 'train__switch_every': 2, 'train__recipe': 'ai-toolkit'},
     'f16': {'train__dtype': 'f16'},
-    'bf16': {'train__dtype': 'bf16', 'train__recompute': 'none'},
+    'bf16': {'train__dtype': 'bf16', 'train__recompute': 'none', 'train__master': 'none', 'lora__plus': 4},
+    'bf16_rounded_by_chance': {'train__dtype': 'bf16', 'train__master': 'stochastic', 'save__dtype': 'f16'},
 }
 SEED = 20261116
 
@@ -27,7 +28,8 @@ def disturbed(kind, keys):
     chance = random.Random(f'{SEED} {kind}')
     keys = {**keys, 'train__steps': STEPS, 'checkpoint__every': 2}
     with WanHome() as home:
-        keys = {**keys, **(home.experts() if 'lora__experts' in keys else {})}
+        model = write_model(home.path + '/model.safetensors')
+        keys = {'model__path': model, 'model__heads': 2, **keys, **(home.experts(model) if 'lora__experts' in keys else {})}
         done = home.train('whole', **keys)
         if done.returncode:
             yield done.stderr

@@ -149,9 +149,9 @@ class WanHome(Home):
             os.chmod(f'{self.path}/{name}/{file}', 0o644)
         return f'{self.path}/{name}'
 
-    def experts(self):
-        """The keys of a job with two experts, whose weights differ."""
-        tensors, meta = read_tensors(T2V)
+    def experts(self, model=T2V):
+        """The keys of a job with two experts made of a model, whose weights differ."""
+        tensors, meta = read_tensors(model)
         low, high = f'{self.path}/low_noise.safetensors', f'{self.path}/high_noise.safetensors'
         write_tensors(low, tensors, meta)
         dtype, shape, data = tensors['head.head.weight']
