@@ -42,6 +42,7 @@ struct offload {
     struct windows *windows;
     struct gpu_staging host;
     struct gpu_staging *own; /* of each piece, where each has memory of its own; NULL: not so */
+    size_t used;             /* bytes of a piece that are copied, where each has memory of its own */
 };
 
 static size_t most_pieces(const struct offload_array *arrays, size_t n)
@@ -185,11 +186,13 @@ int offload_open_pieces(struct gpu *g, size_t piece_bytes, size_t pieces, struct
     int r = offload_new(g, &one, 1, beside, &b, err);
     if (!r && !(b->own = calloc(pieces, sizeof(*b->own))))
         r = cairn_fail(err, CAIRN_ENOMEM, "no memory");
-    if (r)
+    if (r) {
         offload_close(b);
-    else
-        *out = b;
-    return r;
+        return -1;
+    }
+    b->used = piece_bytes;
+    *out = b;
+    return 0;
 }
 
 int offload_piece_open(struct offload *b, size_t piece, struct cairn_error *err)
@@ -209,6 +212,12 @@ void offload_piece_close(struct offload *b, size_t piece)
 void *offload_piece_host(const struct offload *b, size_t piece)
 {
     return b->own[piece].at;
+}
+
+void offload_set_used(struct offload *b, size_t bytes)
+{
+    assert(b->own && bytes <= b->arrays[0].piece_bytes);
+    b->used = bytes;
 }
 
 /* Of all users: their pieces are not in windows afterwards. */
@@ -344,6 +353,7 @@ static int copy_piece(struct offload *b, const struct window *w, bool up, struct
             continue;
         size_t n = a->bytes - from < a->piece_bytes ? a->bytes - from : a->piece_bytes;
         char *home = b->own ? b->own[w->piece].at : b->homes[i] + from, *at = w->at + b->offsets[i];
+        n = b->own ? b->used : n;
         if (copy_anyhow(b, up, at, home, n, err))
             return -1;
     }

@@ -46,6 +46,8 @@ int offload_open_pieces(struct gpu *g, size_t piece_bytes, size_t pieces, struct
 int offload_piece_open(struct offload *b, size_t piece, struct cairn_error *err); /* zeroed */
 void offload_piece_close(struct offload *b, size_t piece);       /* not while it may be in a window */
 void *offload_piece_host(const struct offload *b, size_t piece); /* NULL: it has no memory */
+/* From now on only the first so many bytes of a piece are copied. */
+void offload_set_used(struct offload *b, size_t bytes);
 /* Fewer windows than OFFLOAD_WINDOWS, or all again.  Those that are too many are freed at once. */
 int offload_set_windows(struct offload *b, size_t n, struct cairn_error *err);
 /* Allocates the windows; otherwise the first piece does. */

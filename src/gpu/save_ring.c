@@ -35,9 +35,12 @@ static int write_to(struct save_ring *r, size_t i, struct gpu_stream *s, struct 
     return offload_fresh(r->offload, i, s, &r->at[i], err);
 }
 
-int save_ring_first(struct save_ring *r, struct gpu_stream *s, struct cairn_error *err)
+int save_ring_first(struct save_ring *r, size_t bytes, struct gpu_stream *s, struct cairn_error *err)
 {
-    return r->offload ? write_to(r, 0, s, err) : 0;
+    if (!r->offload)
+        return 0;
+    offload_set_used(r->offload, bytes);
+    return write_to(r, 0, s, err);
 }
 
 int save_ring_next(struct save_ring *r, size_t block, struct gpu_stream *s, struct cairn_error *err)

@@ -2,7 +2,7 @@
  * The inputs of a network's blocks, saved in host memory from the forward pass until the backward pass needs
  * them.  A few buffers on the device hold those in use; copies overlap with the work.
  *
- *     save_ring_first(r, s, err);          r->at[0] may be written
+ *     save_ring_first(r, bytes, s, err);   r->at[0] may be written; the inputs of this pass have so many bytes
  *     for each block i, forward:
  *         save_ring_next(r, i, s, err);        so may r->at[i + 1], the output, which is the next block's input
  *         …
@@ -33,7 +33,7 @@ void save_ring_close(struct save_ring *r);
 size_t save_ring_device_bytes(size_t n, size_t bytes);
 size_t save_ring_host_bytes(size_t n, size_t bytes);
 
-int save_ring_first(struct save_ring *r, struct gpu_stream *s, struct cairn_error *err);
+int save_ring_first(struct save_ring *r, size_t bytes, struct gpu_stream *s, struct cairn_error *err);
 int save_ring_next(struct save_ring *r, size_t block, struct gpu_stream *s, struct cairn_error *err);
 int save_ring_save(struct save_ring *r, size_t block, struct gpu_stream *s, bool keep,
                    struct cairn_error *err);

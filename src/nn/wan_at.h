@@ -60,10 +60,14 @@ static inline void *wan_at_row(const struct wan_at *at, const void *p, size_t ro
     return (char *)p + row * columns * storage_size(at->nn->storage);
 }
 
+static inline size_t wan_at_stream_bytes(const struct wan_at *at, size_t rows)
+{
+    return rows * at->m->shape.width * (at->w->wide ? sizeof(float) : storage_size(at->nn->storage));
+}
+
 static inline void *wan_at_stream_row(const struct wan_at *at, const void *p, size_t row)
 {
-    size_t size = at->w->wide ? sizeof(float) : storage_size(at->nn->storage);
-    return (char *)p + row * at->m->shape.width * size;
+    return (char *)p + wan_at_stream_bytes(at, row);
 }
 
 /* ---- wan_ops.c ---- */

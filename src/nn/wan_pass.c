@@ -191,9 +191,9 @@ static int forward(struct wan_at *at, struct cairn_error *err)
     size_t layers = at->m->shape.layers;
     struct gpu_stream *stream = at->nn->stream;
     struct save_ring *ring = &at->w->ring;
-    if (save_ring_first(ring, stream, err) || wan_need_rope(at->w, at->slot->size, err) ||
-        embed_time(at, err) || embed_text(at, err) || (at->m->shape.clip_width && embed_image(at, err)) ||
-        embed_patches(at, err))
+    if (save_ring_first(ring, wan_at_stream_bytes(at, at->rows), stream, err) ||
+        wan_need_rope(at->w, at->slot->size, err) || embed_time(at, err) || embed_text(at, err) ||
+        (at->m->shape.clip_width && embed_image(at, err)) || embed_patches(at, err))
         return -1;
     for (size_t i = 0; i < layers; i++) {
         at->layer = i;

@@ -404,6 +404,39 @@ static void a_piece_without_host_memory_is_told(void)
     finish(b);
 }
 
+/* Values that are saved and come back; in smaller passes the rest of a piece stays where it is. */
+static void only_the_used_part_is_copied(void)
+{
+    enum { MOST = 200, N = 5 };
+    uint8_t whole[N][MOST];
+    struct offload *b;
+    make_device(false);
+    CHECK(!offload_open_pieces(&device, MOST, N, NULL, &b, &err));
+    for (size_t i = 0; i < N; i++)
+        CHECK(!offload_piece_open(b, i, &err));
+    for (size_t used = MOST; used > 0; used -= MOST / 2) {
+        void *at[OFFLOAD_ARRAYS];
+        offload_set_used(b, used);
+        for (size_t i = 0; i < N; i++) {
+            CHECK(!offload_fresh(b, i, NULL, at, &err));
+            queue(NULL, (struct op){ .kind = WORK, .dst = at[0], .n = used, .nth = i });
+            CHECK(!offload_done(b, i, NULL, true, &err));
+        }
+        CHECK(!offload_rest(b, &err));
+        for (size_t i = 0; i < N; i++) {
+            const uint8_t *home = offload_piece_host(b, i);
+            if (used == MOST)
+                memcpy(whole[i], home, MOST);
+            CHECK(!memcmp(home + used, whole[i] + used, MOST - used));
+            CHECK(!offload_get(b, i, NULL, at, &err));
+            CHECK(!offload_done(b, i, NULL, false, &err));
+            CHECK(!lazy_wait(&device, NULL, &err));
+            CHECK(!memcmp(at[0], home, used));
+        }
+    }
+    finish(b);
+}
+
 static void sizes_are_what_is_taken(void)
 {
     struct offload *b = start(false);
@@ -425,6 +458,7 @@ int main(void)
     RUN(failures_do_not_spoil);
     RUN(shared_windows_keep_them_apart);
     RUN(a_piece_without_host_memory_is_told);
+    RUN(only_the_used_part_is_copied);
     RUN(sizes_are_what_is_taken);
     return check_done();
 }

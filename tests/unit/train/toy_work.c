@@ -488,8 +488,9 @@ int toy_run(struct work *work, const struct model_pass *p, const struct weights 
         .n = n,
         .scale = p->scale / (float)n,
     };
-    if (save_ring_first(&w->ring, nn_of(&at)->stream, err) || add_noise(&at, err) || forward(&at, err) ||
-        nn_square_error(nn_of(&at), &loss, err))
+    size_t bytes = at.rows * w->m->o.width * storage_size(nn_of(&at)->storage);
+    if (save_ring_first(&w->ring, bytes, nn_of(&at)->stream, err) || add_noise(&at, err) ||
+        forward(&at, err) || nn_square_error(nn_of(&at), &loss, err))
         return -1;
     return grads ? backward(&at, err) : 0;
 }
