@@ -241,7 +241,7 @@ static int compare_blocks(struct wan_case *t, const char *format)
 {
     const struct wan_work *w = (const struct wan_work *)t->work;
     size_t n = w->rows * t->m->shape.width;
-    enum dtype type = w->wide ? DTYPE_F32 : storage_dtype(t->nn.storage);
+    enum dtype type = w->f32_stream ? DTYPE_F32 : storage_dtype(t->nn.storage);
     char *stored = arena_alloc(&t->c->arena, n * sizeof(float));
     float *got = ARENA_NEW(&t->c->arena, float, n);
     for (size_t i = 0; i < t->m->shape.layers; i++) {
@@ -250,7 +250,7 @@ static int compare_blocks(struct wan_case *t, const char *format)
         const struct st_tensor *there = st_find(t->c->file, name.s);
         if (!there || there->elements != n)
             continue;
-        size_t bytes = n * (w->wide ? sizeof(float) : storage_size(t->nn.storage));
+        size_t bytes = n * (w->f32_stream ? sizeof(float) : storage_size(t->nn.storage));
         if (gpu_download(t->nn.g, t->nn.stream, stored, w->x[i + 1], bytes, &t->c->err) ||
             gpu_wait(t->nn.g, t->nn.stream, &t->c->err))
             return -1;

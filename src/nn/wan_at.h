@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Where a pass through the Wan transformer is, and its ops: wan_ops.c has linears with their LoRAs and what the
- * time modulates, wan_block.c a block, wan_pass.c the rest.  Where the residual stream is f32 (wide), ops that read
+ * time modulates, wan_block.c a block, wan_pass.c the rest.  Where the residual stream is f32, ops that read
  * or write it are told so. */
 #ifndef CAIRN_NN_WAN_AT_H
 #define CAIRN_NN_WAN_AT_H
@@ -62,7 +62,7 @@ static inline void *wan_at_row(const struct wan_at *at, const void *p, size_t ro
 
 static inline size_t wan_at_stream_bytes(const struct wan_at *at, size_t rows)
 {
-    return rows * at->m->shape.width * (at->w->wide ? sizeof(float) : storage_size(at->nn->storage));
+    return rows * at->m->shape.width * (at->w->f32_stream ? sizeof(float) : storage_size(at->nn->storage));
 }
 
 static inline void *wan_at_stream_row(const struct wan_at *at, const void *p, size_t row)

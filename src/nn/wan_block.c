@@ -156,7 +156,7 @@ static struct nn_norm cross_norm(const struct wan_at *at)
         .rows = at->rows,
         .columns = at->m->shape.width,
         .epsilon = WAN_EPSILON,
-        .wide = at->w->wide,
+        .wide = at->w->f32_stream,
     };
 }
 
@@ -194,7 +194,7 @@ static int add_cross(const struct wan_at *at, struct cairn_error *err)
         .z = at->w->branch,
         .rows = at->rows,
         .columns = at->m->shape.width,
-        .wide = at->w->wide,
+        .wide = at->w->f32_stream,
     };
     return wan_block_linear(at, WAN_CROSS_O, out, err) || nn_gate(at->nn, &add, err) ? -1 : 0;
 }
@@ -248,9 +248,9 @@ static int ffn_back(const struct wan_at *at, struct cairn_error *err)
     const struct wan_activations *k = wan_at_saved(at);
     struct wan_modulated norm = ffn_norm(at, w->d_narrow);
     struct wan_linear_back out = {
-        .dy = w->d_narrow, .x = k->act, .before = k->fc, .dx = w->d_wide, .rows = at->rows
+        .dy = w->d_narrow, .x = k->act, .before = k->fc, .dx = w->d_ffn, .rows = at->rows
     };
-    struct wan_linear_back fc = { .dy = w->d_wide, .x = k->norm2, .dx = w->d_narrow, .rows = at->rows };
+    struct wan_linear_back fc = { .dy = w->d_ffn, .x = k->norm2, .dx = w->d_narrow, .rows = at->rows };
     nn_at(at->nn, "blocks.%zu.ffn", at->layer);
     return wan_gated_back(at, WAN_GATE_FFN, w->d_narrow, err) ||
                    wan_block_linear_back(at, WAN_FFN_OUT, out, err) ||
@@ -264,8 +264,8 @@ static int cross_gradient(const struct wan_at *at, const void **d, struct cairn_
 {
     struct nn_gate gate = { .rows = at->rows, .columns = at->m->shape.width, .wide = true };
     struct nn_gate_back back = { .dy = at->w->dx, .dz = at->w->branch };
-    *d = at->w->wide ? at->w->branch : at->w->dx;
-    return at->w->wide ? nn_gate_back(at->nn, &gate, &back, err) : 0;
+    *d = at->w->f32_stream ? at->w->branch : at->w->dx;
+    return at->w->f32_stream ? nn_gate_back(at->nn, &gate, &back, err) : 0;
 }
 
 static int cross_attention_back(const struct wan_at *at, struct cairn_error *err)
@@ -279,20 +279,19 @@ static int cross_attention_back(const struct wan_at *at, struct cairn_error *err
     struct nn_norm norm = cross_norm(at);
     struct nn_norm_back norm_back = { .dy = w->d_narrow, .dx = w->dx, .add = true };
     size_t n = at->rows * at->m->shape.width;
-    void *dq = w->d_narrow2, *dq_image = w->d_wide;
+    void *dq = w->d_narrow2, *dq_image = w->d_ffn;
     const void *d;
     nn_at(at->nn, "blocks.%zu.cross_attn", at->layer);
     if (cross_gradient(at, &d, err))
         return -1;
     struct wan_linear_back out = { .dy = d, .x = k->cross_o, .dx = w->d_narrow, .rows = at->rows };
-    struct wan_linear_back q = { .dy = w->d_wide, .x = k->norm3, .dx = w->d_narrow, .rows = at->rows };
+    struct wan_linear_back q = { .dy = w->d_ffn, .x = k->norm3, .dx = w->d_narrow, .rows = at->rows };
     if (wan_block_linear_back(at, WAN_CROSS_O, out, err) || cross_back(at, &text, dq, err))
         return -1;
     if (at->m->shape.clip_width &&
         (cross_back(at, &image, dq_image, err) || nn_add(at->nn, dq, dq, dq_image, n, err)))
         return -1;
-    return head_norm_back(at, &norm_q, dq, w->d_wide, err) ||
-                   wan_block_linear_back(at, WAN_CROSS_Q, q, err) ||
+    return head_norm_back(at, &norm_q, dq, w->d_ffn, err) || wan_block_linear_back(at, WAN_CROSS_Q, q, err) ||
                    nn_norm_back(at->nn, &norm, &norm_back, err)
                ? -1
                : 0;
@@ -306,7 +305,7 @@ static int self_attention_back(const struct wan_at *at, struct cairn_error *err)
     const struct wan_activations *k = wan_at_saved(at);
     const struct wan_block *b = wan_at_block(at);
     bool first = at->layer == 0;
-    void *dq = k->fc, *dk = k->act, *dv = w->d_wide, *d_norm = first ? NULL : w->d_narrow2;
+    void *dq = k->fc, *dk = k->act, *dv = w->d_ffn, *d_norm = first ? NULL : w->d_narrow2;
     size_t tokens = at->slot->tokens;
     struct nn_norm norm_q = head_norm(at, b->norm_q, k->q_raw, k->q, k->q_rstd, at->rows);
     struct nn_norm norm_k = head_norm(at, b->norm_k, k->self.k_raw, k->self.k, k->self.k_rstd, at->rows);

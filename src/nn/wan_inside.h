@@ -43,8 +43,8 @@ struct wan_slot {
 struct wan_work {
     struct wan *m; /* first: struct work is one of these */
     struct work_options o;
-    size_t rows; /* of the largest batch */
-    bool wide;   /* the residual stream is f32 */
+    size_t rows;     /* of the largest batch */
+    bool f32_stream; /* of residuals; else it has the storage format */
     void *memory;
     struct wan_slot *slots;
     float *weights; /* of all slots */
@@ -65,7 +65,7 @@ struct wan_work {
     float *last_mean, *last_rstd;
     void *y; /* the head's output, then its gradient */
     /* for the backward pass: gradients; dx is one of the residual stream */
-    void *dx, *d_narrow, *d_narrow2, *d_wide;
+    void *dx, *d_narrow, *d_narrow2, *d_ffn;
     void *d_keys, *d_values, *d_keys_raw; /* of caption or image */
     float *delta;
     struct lora_scratch lora;

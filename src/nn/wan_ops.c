@@ -149,7 +149,7 @@ static struct nn_norm modulated_norm(const struct wan_at *at, const struct wan_m
         .rows_per_w = segment.rows_per_set,
         .epsilon = WAN_EPSILON,
         .w_plus = 1,
-        .wide = at->w->wide,
+        .wide = at->w->f32_stream,
     };
 }
 
@@ -191,7 +191,7 @@ int wan_gated(const struct wan_at *at, int gate, const void *x, const void *z, v
             .rows = segment.rows,
             .columns = at->m->shape.width,
             .rows_per_gate = segment.rows_per_set,
-            .wide = at->w->wide,
+            .wide = at->w->f32_stream,
         };
         if (nn_gate(at->nn, &args, err))
             return -1;
@@ -208,7 +208,7 @@ int wan_gated_back(const struct wan_at *at, int gate, void *dz, struct cairn_err
             .rows = segment.rows,
             .columns = at->m->shape.width,
             .rows_per_gate = segment.rows_per_set,
-            .wide = at->w->wide,
+            .wide = at->w->f32_stream,
         };
         struct nn_gate_back back = {
             .dy = wan_at_stream_row(at, at->w->dx, segment.first),

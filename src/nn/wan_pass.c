@@ -102,7 +102,7 @@ static int embed_patches(const struct wan_at *at, struct cairn_error *err)
         .x = at->slot->x,
         .w = matrix_at,
         .bias = wan_at_vector(at, m->patch.b),
-        .y = w->wide ? w->branch : w->x[0],
+        .y = w->f32_stream ? w->branch : w->x[0],
         .scratch = w->patches,
         .samples = at->slot->samples,
         .channels = m->shape.in,
@@ -116,7 +116,7 @@ static int embed_patches(const struct wan_at *at, struct cairn_error *err)
     nn_at(at->nn, "patch_embedding");
     if (nn_patches(at->nn, &args, err))
         return -1;
-    return w->wide ? nn_gate(at->nn, &widen, err) : 0;
+    return w->f32_stream ? nn_gate(at->nn, &widen, err) : 0;
 }
 
 static struct wan_modulated head_norm_of(const struct wan_at *at, void *y)

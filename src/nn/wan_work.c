@@ -54,7 +54,7 @@ struct wan_segment wan_segment_at(const struct wan_slot *s, size_t i)
 
 /* Bytes of the tensors that a batch is made of. */
 struct sizes {
-    size_t elem_bytes, narrow, wide, stream, column, keys;
+    size_t elem_bytes, narrow, ffn, stream, column, keys;
 };
 
 static struct sizes sizes_of(const struct wan_work *w)
@@ -64,8 +64,8 @@ static struct sizes sizes_of(const struct wan_work *w)
     return (struct sizes){
         .elem_bytes = elem_bytes,
         .narrow = w->rows * s->width * elem_bytes,
-        .wide = w->rows * at_least(s->ffn, s->width) * elem_bytes,
-        .stream = w->rows * s->width * (w->wide ? sizeof(float) : elem_bytes),
+        .ffn = w->rows * at_least(s->ffn, s->width) * elem_bytes,
+        .stream = w->rows * s->width * (w->f32_stream ? sizeof(float) : elem_bytes),
         .column = w->rows * sizeof(float),
         .keys = w->o.samples * s->width * elem_bytes, /* per row of a sample */
     };
@@ -92,8 +92,8 @@ static void plan_activations(struct work_memory *p, const struct wan_work *w, st
         *narrow[i] = work_memory_add(p, z.narrow);
     k->x1 = work_memory_add(p, z.stream);
     k->x2 = work_memory_add(p, z.stream);
-    k->fc = work_memory_add(p, z.wide);
-    k->act = work_memory_add(p, z.wide);
+    k->fc = work_memory_add(p, z.ffn);
+    k->act = work_memory_add(p, z.ffn);
     plan_attention(p, w, &k->self, w->o.extent);
     plan_attention(p, w, &k->text, s->text_rows);
     if (s->clip_width)
@@ -181,7 +181,7 @@ static void plan_back(struct work_memory *p, struct wan_work *w)
     w->dx = work_memory_add(p, z.stream);
     w->d_narrow = work_memory_add(p, z.narrow);
     w->d_narrow2 = work_memory_add(p, z.narrow);
-    w->d_wide = work_memory_add(p, z.wide);
+    w->d_ffn = work_memory_add(p, z.ffn);
     w->d_keys = work_memory_add(p, keys * z.keys);
     w->d_values = work_memory_add(p, keys * z.keys);
     w->d_keys_raw = work_memory_add(p, keys * z.keys);
@@ -287,7 +287,7 @@ static struct wan_work *new_work(struct wan *m, const struct work_options *o)
     w->o = *o;
     w->o.slots = o->slots ? o->slots : 1;
     w->rows = o->samples * o->extent;
-    w->wide = m->nn->storage == GPU_F16;
+    w->f32_stream = m->nn->storage == GPU_F16;
     w->slots = calloc(w->o.slots, sizeof(*w->slots));
     w->weights = calloc(w->o.slots * o->samples, sizeof(*w->weights));
     w->x = calloc(m->shape.layers + 1, sizeof(*w->x));
