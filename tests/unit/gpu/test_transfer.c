@@ -430,6 +430,21 @@ static void progress_is_told_and_a_stop_obeyed(void)
     CHECK(some.last >= 3 * MIB && some.last < 10 * MIB);
 }
 
+static void calls_for_the_same_work_share_a_bar(void)
+{
+    CLEANUP(way_close) struct way w;
+    struct cairn_error err = { 0 };
+    struct told told = { .stop_at = UINT64_MAX };
+    way_open(&w, "hip:0", "devices=1", 4 * MIB);
+    for (int i = 0; i < 3; i++) {
+        struct transfer_options o = {
+            .progress = tell, .to = &told, .before = (uint64_t)i * w.n, .all = 3 * w.n
+        };
+        CHECK(!go_up(&w, &o, &err));
+        CHECK(!told.backwards && told.last == (uint64_t)(i + 1) * w.n && told.total == 3 * w.n);
+    }
+}
+
 /* The nth outside call fails, for every n: the bytes are there, or an error is told. */
 static void fail_each_call(const char *told, int least)
 {
@@ -557,6 +572,7 @@ int main(void)
     RUN(what_arrives_changed_is_found_if_asked_for);
     RUN(the_first_error_of_the_threads_is_told);
     RUN(progress_is_told_and_a_stop_obeyed);
+    RUN(calls_for_the_same_work_share_a_bar);
     RUN(parts_may_be_on_the_host);
     RUN(every_call_may_fail_once);
     RUN(any_parts_in_any_ring);
