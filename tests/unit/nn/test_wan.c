@@ -128,8 +128,8 @@ static void open_rig(struct rig *r, const struct wanted *o)
     options.experts = options.experts ? options.experts : 1;
     options.lora = options.lora ? options.lora : &lora;
     REQUIRE(!nn_open(&r->nn, g, o->storage, &err));
-    CHECK(!blas_force(r->nn.blas, "gemm",
-                      &err)); /* which way is the fastest may change, and with it the bits */
+    /* Which way is the fastest may change, and with it the bits. */
+    CHECK(!blas_force(r->nn.blas, only_way, &err));
     REQUIRE(!wan_new(&r->nn, &s, &options, &r->m, &err));
     REQUIRE(!model_alloc(&r->m->model, &o->layout, &err));
     for (size_t i = 0; i < options.experts; i++)
