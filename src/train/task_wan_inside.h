@@ -49,6 +49,11 @@ struct wan_pixels wan_pixels_of(const struct wan_shape *s, size_t width, size_t 
 int wan_job_set_size(struct wan_job *t, struct cairn_error *err);
 void wan_job_pictures(const struct task *t, struct task_pictures *out);
 
+/* ---- task_wan_data.c ---- */
+
+/* Opens the caches; where only a plan is wanted and there are none, data.size counts. */
+int wan_job_open_data(struct wan_job *t, struct cairn_error *err);
+
 /* ---- task_wan_batch.c ---- */
 
 /* The base that a step trains: 0, or with both experts 1 for the one for much noise. */

@@ -122,6 +122,13 @@ def experts_take_turns():
         if home.losses('every') == home.losses('near'):
             yield 'train.switch_every changes nothing'
         yield from moves(home, 'one', 8)
+        # A run keeps the order that it began with, even if the experts take turns from some step on.
+        plain = {key: value for key, value in keys.items() if key != 'train__switch_every'}
+        yield from trained(home, 'later', **{**plain, 'train__steps': 4})
+        done = home.train('later', '--resume', **plain, memory__idle='file')
+        if done.returncode:
+            yield f'later: exit {done.returncode}: {done.stderr}'
+        yield from far(home, 'later', 'near', 0)
 
 
 def one_expert():
