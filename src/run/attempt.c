@@ -397,10 +397,11 @@ static void say_lost_output(struct life *l)
     l->result.lost_output = true;
 }
 
-/* If the reader of our output has left, the trainer's death is no failure, and nobody would see a retry. */
-static void note_lost_reader(struct life *l)
+/* If the reader of our output has left, the trainer's death is no failure, and nobody would see a retry.  A trainer that
+ * read from a terminal may die of its end before any signal tells. */
+static void note_lost_reader(struct life *l, bool terminal_gone)
 {
-    bool left = pump_reader_left(l->out) || pump_reader_left(l->err);
+    bool left = pump_reader_left(l->out) || pump_reader_left(l->err) || terminal_gone;
     if (left && l->result.end == ATTEMPT_ENDED && l->result.code)
         l->result.end = ATTEMPT_INTERRUPTED;
 }
@@ -442,13 +443,14 @@ static void finish(struct life *l)
 {
     if (l->ended > 0 && !l->killed)
         end_leftovers(l);
+    bool terminal_gone = terminal_is_gone(&l->launch.keys);
     l->result.clean = launch_end(&l->launch);
     drain(l);
     l->result.abandoned = l->n_done < l->n_pumps;
     if (l->result.abandoned)
         return; /* a blocked reader: the threads end with the process */
     say_lost_output(l);
-    note_lost_reader(l);
+    note_lost_reader(l, terminal_gone);
     pump_join(l->out);
     pump_join(l->err);
     fd_close(&l->done);

@@ -33,6 +33,12 @@ bool terminal_is_ours(const struct terminal *t)
     return t->fd >= 0 && tcgetpgrp(t->fd) == getpgrp();
 }
 
+bool terminal_is_gone(const struct terminal *t)
+{
+    struct pollfd p = { .fd = t->fd };
+    return t->fd >= 0 && poll(&p, 1, 0) == 1 && (p.revents & POLLHUP);
+}
+
 void terminal_make_raw(struct terminal *t)
 {
     if (!terminal_is_ours(t))

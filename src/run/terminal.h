@@ -22,6 +22,8 @@ void terminal_open(struct terminal *t, int fd);
 void terminal_close(struct terminal *t); /* restores it */
 /* Are we in the foreground? */
 bool terminal_is_ours(const struct terminal *t);
+/* It was closed, as by a window or a connection that ends. */
+bool terminal_is_gone(const struct terminal *t);
 void terminal_make_raw(struct terminal *t);
 void terminal_restore(const struct terminal *t);
 /* Keys, as from read(2).  An end of input typed before raw mode, which the kernel returns as zero bytes,

@@ -63,7 +63,7 @@ def blocks_on_the_host_killed_once():
         done = home.train('killed', '--resume', env=fake(home), **keys)
         if done.returncode or 'resuming from' not in done.stderr:
             yield f'exit {done.returncode}: {done.stderr}'
-        if home.losses('killed') != home.losses('near'):
+        if any(abs(a - b) > 1e-5 * b for a, b in zip(home.losses('killed'), home.losses('near'), strict=True)):
             yield f'{home.losses("killed")}, on the CPU {home.losses("near")}'
 
 
