@@ -206,6 +206,7 @@ def main():
     p.add_argument('--rate', type=float, default=1e-4)
     p.add_argument('--svg')
     o = p.parse_args()
+    os.makedirs(o.dir, exist_ok=True)
     o.alpha, o.latent = o.rank, tuple(int(n) for n in o.latent.split(','))
     o.torch_device = 'cpu' if o.device == 'cpu' else 'cuda'
     o.title = 'CPU' if o.device == 'cpu' else torch.cuda.get_device_name()
