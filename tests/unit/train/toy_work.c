@@ -4,12 +4,12 @@
 #include "gpu/gemm_cpu.h"
 #include "gpu/kernels/random.h"
 #include "gpu/save_ring.h"
+#include "nn/work_memory.h"
 #include "toy_inside.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGN = 256 };
 static const float epsilon = 1e-5f;
 
 /* What a block computes on the way. */
@@ -48,19 +48,6 @@ static struct toy_work *work_of(const struct work *w)
 
 /* ---- workspaces ---- */
 
-/* Hands out a piece of memory, or only counts. */
-struct plan {
-    char *base;
-    size_t used;
-};
-
-static void *plan_add(struct plan *p, size_t bytes)
-{
-    size_t at = p->used;
-    p->used += align_up(bytes, ALIGN);
-    return p->base ? p->base + at : NULL;
-}
-
 static size_t elem_bytes(const struct toy *m)
 {
     return storage_size(m->model.nn->storage);
@@ -71,14 +58,14 @@ static size_t parts_most(const struct toy_work *w)
     return nn_square_error_parts(w->o.extent * w->m->o.width);
 }
 
-static void plan_inside(struct plan *p, const struct toy_work *w, struct inside *k)
+static void plan_inside(struct work_memory *p, const struct toy_work *w, struct inside *k)
 {
     size_t elem = elem_bytes(w->m);
-    k->norm = plan_add(p, w->rows * w->m->o.width * elem);
-    k->fc = plan_add(p, w->rows * w->m->o.ffn * elem);
-    k->act = plan_add(p, w->rows * w->m->o.ffn * elem);
-    k->mean = plan_add(p, w->rows * sizeof(float));
-    k->rstd = plan_add(p, w->rows * sizeof(float));
+    k->norm = work_memory_add(p, w->rows * w->m->o.width * elem);
+    k->fc = work_memory_add(p, w->rows * w->m->o.ffn * elem);
+    k->act = work_memory_add(p, w->rows * w->m->o.ffn * elem);
+    k->mean = work_memory_add(p, w->rows * sizeof(float));
+    k->rstd = work_memory_add(p, w->rows * sizeof(float));
 }
 
 static bool saves_on_host(const struct toy_work *w)
@@ -91,38 +78,38 @@ static size_t input_bytes(const struct toy_work *w)
     return w->rows * w->m->o.width * elem_bytes(w->m);
 }
 
-static void plan_work(struct plan *p, struct toy_work *w)
+static void plan_work(struct work_memory *p, struct toy_work *w)
 {
     const struct toy *m = w->m;
     const struct lora *l = &m->loras[0];
     size_t elem = elem_bytes(m), narrow = w->rows * m->o.width * elem, wide = w->rows * m->o.ffn * elem;
     size_t vectors = w->o.samples * m->o.width * sizeof(float);
     for (size_t i = 0; i < w->o.slots; i++) {
-        w->slots[i].latents = plan_add(p, narrow);
-        w->slots[i].keep = plan_add(p, vectors);
-        w->slots[i].add = plan_add(p, vectors);
-        w->slots[i].parts = plan_add(p, w->o.samples * parts_most(w) * sizeof(float));
+        w->slots[i].latents = work_memory_add(p, narrow);
+        w->slots[i].keep = work_memory_add(p, vectors);
+        w->slots[i].add = work_memory_add(p, vectors);
+        w->slots[i].parts = work_memory_add(p, w->o.samples * parts_most(w) * sizeof(float));
     }
-    w->noise = plan_add(p, narrow);
-    w->target = plan_add(p, w->rows * m->o.width * sizeof(float));
-    w->y = plan_add(p, narrow);
+    w->noise = work_memory_add(p, narrow);
+    w->target = work_memory_add(p, w->rows * m->o.width * sizeof(float));
+    w->y = work_memory_add(p, narrow);
     for (size_t i = 0; i <= m->o.layers; i++)
         if (i == m->o.layers || !saves_on_host(w))
-            w->x[i] = i < 2 || w->o.train ? plan_add(p, narrow) : w->x[i - 2];
+            w->x[i] = i < 2 || w->o.train ? work_memory_add(p, narrow) : w->x[i - 2];
     for (size_t i = 0; i < m->o.layers; i++)
         if (!i || (w->o.train && !w->o.recompute))
             plan_inside(p, w, &w->inside[i]);
         else
             w->inside[i] = w->inside[0];
-    w->lora.small = plan_add(p, w->rows * l->rank * elem);
-    w->lora.small_back = plan_add(p, w->rows * l->rank * elem);
+    w->lora.small = work_memory_add(p, w->rows * l->rank * elem);
+    w->lora.small_back = work_memory_add(p, w->rows * l->rank * elem);
     if (!w->o.train)
         return;
     if (l->dropout > 0)
-        w->lora.dropped = plan_add(p, 2 * w->rows * l->most_in * elem);
-    w->dx = plan_add(p, narrow);
-    w->d_inner = plan_add(p, wide);
-    w->d_norm = plan_add(p, narrow);
+        w->lora.dropped = work_memory_add(p, 2 * w->rows * l->most_in * elem);
+    w->dx = work_memory_add(p, narrow);
+    w->d_inner = work_memory_add(p, wide);
+    w->d_norm = work_memory_add(p, narrow);
 }
 
 void toy_work_close(struct work *work)
@@ -183,7 +170,7 @@ static size_t packed_bytes(const struct toy *m, const struct work_options *o)
 struct work_bytes toy_work_bytes(const struct model *m, const struct work_options *o)
 {
     struct toy_work *w = new_work((struct toy *)m, o);
-    struct plan p = { 0 };
+    struct work_memory p = { 0 };
     struct work_bytes b = { .packed = packed_bytes((struct toy *)m, o) };
     if (w)
         plan_work(&p, w);
@@ -205,7 +192,7 @@ static int take_memory(struct toy_work *w, struct cairn_error *err)
 {
     struct nn *nn = w->m->model.nn;
     size_t packed = packed_bytes(w->m, &w->o);
-    struct plan counted = { 0 }, p = { 0 };
+    struct work_memory counted = { 0 }, p = { 0 };
     plan_work(&counted, w);
     if ((saves_on_host(w) && save_ring_open(&w->ring, nn->g, w->m->o.layers, input_bytes(w), w->x, err)) ||
         gpu_alloc(nn->g, GPU_MEM_DEVICE, counted.used, &w->memory, err) ||
