@@ -393,6 +393,15 @@ static void say_data(const struct wan_job *t)
                 sizes == 1 ? "" : "s", t->task.extent);
 }
 
+static void say_times(const struct wan_job *t)
+{
+    const struct flow_options *o = &t->flow;
+    bool shifted = o->sampling == FLOW_SHIFT || o->sampling == FLOW_TABLE_SHIFT;
+    const char *shift = shifted ? arena_printf(t->task.env.arena, " by %g", o->shift) : "";
+    message_say(&t->task.env.sink, "times     %s%s, as in %s", flow_sampling_name(o->sampling), shift,
+                t->recipe == FLOW_MUSUBI ? "musubi-tuner" : "ai-toolkit");
+}
+
 static void summary(const struct task *task)
 {
     const struct wan_job *t = wan_job_of(task);
@@ -409,8 +418,7 @@ static void summary(const struct task *task)
                 l->rank, config_of(t)->lora.alpha, task_count_text(task->env.arena, params_count(&l->params)),
                 l->params.n / 2, task->model->n_loras > 1 ? ", one LoRA for each expert" : "");
     say_data(t);
-    message_say(&task->env.sink, "times     %s, shift %g (%s)", flow_sampling_name(t->flow.sampling),
-                t->flow.shift, t->recipe == FLOW_MUSUBI ? "musubi-tuner" : "ai-toolkit");
+    say_times(t);
 }
 
 const struct task_ops task_wan = {
