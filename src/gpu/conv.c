@@ -2,158 +2,125 @@
 #include "gpu/conv.h"
 
 #include "base/int.h"
+#include "gpu/backend.h"
 
-static k_i64 rows_of(const struct conv_shape *s)
+static k_i64 volume(struct conv_size s)
 {
-    return s->channels * s->kernel.t * s->kernel.h * s->kernel.w;
+    return s.t * s.h * s.w;
 }
 
-static k_i64 volume(struct conv_place p)
+static size_t number_size(enum gpu_storage storage)
 {
-    return p.t * p.h * p.w;
+    return storage == GPU_F32 ? 4 : 2;
 }
 
-static size_t width_of(const struct conv *c)
+/* x is its own rows. */
+static bool is_plain(const struct conv_args *a)
 {
-    return c->storage == GPU_F32 ? 4 : 2;
+    return volume(a->kernel) == 1 && volume(a->stride) == 1 && !a->pad.t && !a->pad.h && !a->pad.w &&
+           !a->double_size && a->in.t >= a->out.t && a->in.h == a->out.h && a->in.w == a->out.w;
 }
 
-/* x is its own columns. */
-static bool is_plain(const struct conv_shape *s)
+/* ---- rows and a matmul ---- */
+
+/* Large enough for matmuls to be fast.  On the CPU, about what its caches hold. */
+static size_t piece_bytes(const struct gpu_info *device)
 {
-    return volume(s->kernel) == 1 && volume(s->stride) == 1 && !s->pad.t && !s->pad.h && !s->pad.w &&
-           volume(s->in) == volume(s->out);
+    return device->api == GPU_API_HOST ? (size_t)4 << 20 : (size_t)128 << 20;
 }
 
-size_t conv_workspace_min(const struct conv *c)
+/* Pixels per piece, of one frame. */
+static k_i64 piece_of(const struct conv_args *a, size_t row_bytes, size_t bytes)
 {
-    const struct conv_shape *s = &c->shape;
-    return is_plain(s) ? 0 : (size_t)(rows_of(s) * s->out.h * s->out.w) * width_of(c);
+    enum { WHOLE = 256 };
+    k_i64 most = a->out.h * a->out.w, fit = (k_i64)(bytes / row_bytes);
+    if (fit >= most)
+        return most;
+    return fit > WHOLE ? fit / WHOLE * WHOLE : fit;
 }
 
-/* Positions per piece: whole frames. */
-static int piece_of(const struct conv *c, k_i64 *count, struct cairn_error *err)
+static size_t row_bytes_of(enum gpu_storage storage, const struct conv_args *a)
 {
-    const struct conv_shape *s = &c->shape;
-    size_t frame = conv_workspace_min(c);
-    if (s->out.t <= 0 || s->out.h <= 0 || s->out.w <= 0 || s->channels <= 0 || c->filters <= 0)
-        return cairn_fail(err, CAIRN_EUSAGE, "a convolution with an empty result");
-    if (frame > c->work_bytes)
-        return cairn_fail(err, CAIRN_EUSAGE, "a convolution needs a workspace of %zu bytes, but has %zu",
-                          frame, c->work_bytes);
-    k_i64 frames = frame ? (k_i64)(c->work_bytes / frame) : s->out.t;
-    *count = (frames < s->out.t ? frames : s->out.t) * s->out.h * s->out.w;
-    return 0;
+    return (size_t)(volume(a->kernel) * a->channels) * number_size(storage);
 }
 
-static int launch(const struct conv *c, const char *name, k_i64 n, k_i64 rows, const void *args, size_t size,
-                  struct cairn_error *err)
+size_t conv_workspace(const struct gpu_info *device, enum gpu_storage storage, const struct conv_args *a)
+{
+    size_t row = row_bytes_of(storage, a), most = piece_bytes(device);
+    return is_plain(a) ? 0 : (size_t)piece_of(a, row, most > row ? most : row) * row;
+}
+
+/* The kernel's frames that see more than zeros from a frame of the result. */
+static void set_frames(struct conv_args *a, k_i64 frame)
+{
+    k_i64 at = frame * a->stride.t - a->pad.t, before = a->past ? -a->past_frames : 0;
+    k_i64 first = before > at ? before - at : 0,
+          end = a->in.t - at < a->kernel.t ? a->in.t - at : a->kernel.t;
+    a->first_t = first < end ? first : 0;
+    a->count_t = first < end ? end - first : 1; /* one that sees zeros, if there is none */
+}
+
+static int gather(const struct conv *c, const struct conv_args *a, struct cairn_error *err)
 {
     const struct gpu_kernel *k;
-    struct gpu_grid grid = { (unsigned)(div_up(n, CONV_STEP)), (unsigned)rows, 1 };
-    if (gpu_kernel(c->g, name, c->storage, &k, err))
-        return -1;
-    return gpu_launch(c->g, c->stream, k, grid, args, size, err);
+    struct gpu_grid grid = { (unsigned)div_up((size_t)a->count * align_up((size_t)a->channels, 8), CONV_STEP),
+                             (unsigned)(a->count_t * a->kernel.h * a->kernel.w), 1 };
+    return gpu_kernel(c->g, "conv_rows", c->storage, &k, err) ||
+                   gpu_launch(c->g, c->stream, k, grid, a, sizeof(*a), err)
+               ? -1
+               : 0;
 }
 
-/* Positions first … first + count as columns; x itself if possible. */
-static int columns_of(const struct conv *c, const void *x, const void *past, k_i64 first, k_i64 count,
-                      const void **columns, k_i64 *stride, struct cairn_error *err)
+/* Pixels first … first + count of the result, whose rows begin at `rows`. */
+static int multiply(const struct conv *c, const struct conv_args *a, const void *rows,
+                    struct cairn_error *err)
 {
-    struct conv_columns_args args = { .columns = c->work, .x = x, .past = past, .s = c->shape };
-    if (is_plain(&c->shape)) {
-        *columns = (const char *)x + (size_t)first * width_of(c);
-        *stride = volume(c->shape.in);
-        return 0;
-    }
-    args.first = first, args.count = count;
-    *columns = c->work;
-    *stride = count;
-    return launch(c, "conv_columns", count, rows_of(&c->shape), &args, sizeof(args), err);
+    size_t size = number_size(c->storage), at = (size_t)(a->first * a->filters) * size;
+    k_i64 frame = a->kernel.h * a->kernel.w * a->channels;
+    struct gemm_args g = {
+        .c = (char *)a->y + at,
+        .a = rows,
+        .b = (const char *)a->w + (size_t)(a->first_t * frame) * size,
+        .residual = a->residual ? (const char *)a->residual + at : NULL,
+        .bias = a->bias,
+        .m = a->count,
+        .n = a->filters,
+        .k = a->count_t * frame,
+        .a_stride = a->count_t * frame,
+        .b_stride = a->kernel.t * frame,
+        .c_stride = a->filters,
+        .alpha = 1,
+        .b_transposed = 1,
+    };
+    return blas_gemm(c->blas, c->stream, c->storage, &g, 1, err);
 }
 
-static k_i64 next_piece(k_i64 left, k_i64 piece)
+static int by_rows(const struct conv *c, struct conv_args *a, struct cairn_error *err)
 {
-    return left < piece ? left : piece;
-}
-
-int conv_forward(const struct conv *c, void *y, const void *x, const void *past, const void *weights,
-                 const float *bias, struct cairn_error *err)
-{
-    k_i64 all = volume(c->shape.out), rows = rows_of(&c->shape), piece;
-    if (piece_of(c, &piece, err))
-        return -1;
-    for (k_i64 first = 0; first < all; first += piece) {
-        k_i64 count = next_piece(all - first, piece);
-        struct gemm_args g = { .c = (char *)y + (size_t)first * width_of(c),
-                               .a = weights,
-                               .bias = bias,
-                               .m = c->filters,
-                               .n = count,
-                               .k = rows,
-                               .a_stride = rows,
-                               .c_stride = all,
-                               .alpha = 1,
-                               .bias_rows = 1 };
-        if (columns_of(c, x, past, first, count, &g.b, &g.b_stride, err) ||
-            blas_gemm(c->blas, c->stream, c->storage, &g, 1, err))
-            return -1;
-    }
-    return 0;
-}
-
-int conv_backward_data(const struct conv *c, void *dx, const void *dy, const void *weights,
-                       struct cairn_error *err)
-{
-    k_i64 all = volume(c->shape.out), rows = rows_of(&c->shape), inside = volume(c->shape.in), piece;
-    if (piece_of(c, &piece, err))
-        return -1;
-    for (k_i64 first = 0; first < all; first += piece) {
-        k_i64 count = next_piece(all - first, piece);
-        bool plain = is_plain(&c->shape);
-        struct gemm_args g = { .c = plain ? (char *)dx + (size_t)first * width_of(c) : c->work,
-                               .a = weights,
-                               .b = (const char *)dy + (size_t)first * width_of(c),
-                               .m = rows,
-                               .n = count,
-                               .k = c->filters,
-                               .a_stride = rows,
-                               .b_stride = all,
-                               .c_stride = plain ? inside : count,
-                               .alpha = 1,
-                               .a_transposed = 1 };
-        struct conv_fold_args fold = {
-            .dx = dx, .columns = c->work, .s = c->shape, .first = first, .count = count, .add = first > 0
-        };
-        if (blas_gemm(c->blas, c->stream, c->storage, &g, 1, err) ||
-            (!plain && launch(c, "conv_fold", inside, c->shape.channels, &fold, sizeof(fold), err)))
-            return -1;
+    size_t row = row_bytes_of(c->storage, a);
+    k_i64 area = a->out.h * a->out.w, piece = piece_of(a, row, c->work_bytes);
+    if (!piece)
+        return cairn_fail(err, CAIRN_EUSAGE, "a convolution needs a workspace of %zu bytes, but has %zu", row,
+                          c->work_bytes);
+    a->rows = c->work;
+    for (k_i64 frame = 0; frame < a->out.t; frame++) {
+        set_frames(a, frame);
+        for (k_i64 at = 0; at < area; at += piece) {
+            a->first = frame * area + at;
+            a->count = area - at < piece ? area - at : piece;
+            if (gather(c, a, err) || multiply(c, a, a->rows, err))
+                return -1;
+        }
     }
     return 0;
 }
 
-int conv_backward_weights(const struct conv *c, float *dw, const void *dy, const void *x, const void *past,
-                          struct cairn_error *err)
+int conv_forward(const struct conv *c, const struct conv_args *args, struct cairn_error *err)
 {
-    k_i64 all = volume(c->shape.out), rows = rows_of(&c->shape), piece;
-    if (piece_of(c, &piece, err))
-        return -1;
-    for (k_i64 first = 0; first < all; first += piece) {
-        k_i64 count = next_piece(all - first, piece);
-        struct gemm_args g = { .c = dw,
-                               .a = (const char *)dy + (size_t)first * width_of(c),
-                               .m = c->filters,
-                               .n = rows,
-                               .k = count,
-                               .a_stride = all,
-                               .c_stride = rows,
-                               .alpha = 1,
-                               .beta = 1,
-                               .b_transposed = 1,
-                               .c_f32 = 1 };
-        if (columns_of(c, x, past, first, count, &g.b, &g.b_stride, err) ||
-            blas_gemm(c->blas, c->stream, c->storage, &g, 1, err))
-            return -1;
-    }
-    return 0;
+    struct conv_args a = *args;
+    if (volume(a.out) <= 0 || a.channels <= 0 || a.filters <= 0)
+        return cairn_fail(err, CAIRN_EUSAGE, "a convolution with an empty result");
+    a.first_t = 0, a.count_t = a.kernel.t;
+    a.first = 0, a.count = volume(a.out);
+    return is_plain(&a) ? multiply(c, &a, a.x, err) : by_rows(c, &a, err);
 }

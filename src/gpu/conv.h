@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolution of one sample (kernels/conv.h) as im2col and matmul, in pieces that fit into the workspace.
+ * Convolution of one clip, channels last (kernels/conv.h).
  *
- * y and dy are [filters][out.t][out.h][out.w], weights [filters][channels × kernel].  `work` is device memory
- * of at least conv_workspace_min bytes; the more, the fewer pieces. */
+ * If a way needs it, what the pixels see is gathered in `work` as rows for a matmul, in pieces that fit. */
 #ifndef CAIRN_GPU_CONV_H
 #define CAIRN_GPU_CONV_H
 
@@ -10,24 +9,16 @@
 #include "gpu/kernels/conv.h"
 
 struct conv {
-    struct blas *blas;
     struct gpu *g;
     struct gpu_stream *stream;
+    struct blas *blas;
     enum gpu_storage storage;
-    struct conv_shape shape;
-    k_i64 filters;
-    void *work;
+    void *work; /* conv_workspace bytes or more; may be NULL if that is 0 */
     size_t work_bytes;
 };
 
-/* One frame of columns; 0 if the matmul needs none (kernel 1 × 1 × 1, stride 1). */
-size_t conv_workspace_min(const struct conv *c);
-int conv_forward(const struct conv *c, void *y, const void *x, const void *past, const void *weights,
-                 const float *bias, struct cairn_error *err);
-int conv_backward_data(const struct conv *c, void *dx, const void *dy, const void *weights,
-                       struct cairn_error *err);
-/* Adds to dw, which is f32. */
-int conv_backward_weights(const struct conv *c, float *dw, const void *dy, const void *x, const void *past,
-                          struct cairn_error *err);
+/* Device memory for a convolution. */
+size_t conv_workspace(const struct gpu_info *device, enum gpu_storage storage, const struct conv_args *a);
+int conv_forward(const struct conv *c, const struct conv_args *a, struct cairn_error *err);
 
 #endif

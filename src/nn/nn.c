@@ -34,6 +34,7 @@ void nn_close(struct nn *nn)
         return;
     blas_close(nn->blas);
     gpu_free(nn->g, GPU_MEM_DEVICE, nn->sums);
+    gpu_free(nn->g, GPU_MEM_DEVICE, nn->conv_work);
     *nn = (struct nn){ 0 };
 }
 

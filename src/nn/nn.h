@@ -38,7 +38,9 @@ struct nn {
     enum gpu_storage storage;
     void *sums; /* scratch for partial sums */
     size_t sums_bytes;
-    size_t packed_bytes;        /* of the CPU's scratch for packed operands */
+    size_t packed_bytes; /* of the CPU's scratch for packed operands */
+    void *conv_work;     /* scratch for convolutions */
+    size_t conv_work_bytes;
     struct nn_watcher *watcher; /* may be NULL */
     const struct gpu_info *as;  /* sizes are those on this device, for a plan; NULL: on g */
     char where[64];
@@ -211,6 +213,40 @@ struct nn_cross_entropy {
 };
 int nn_cross_entropy(struct nn *nn, const struct nn_cross_entropy *c, struct cairn_error *err);
 
+/* ---- convolutions ---- */
+
+/* A convolution over frames, height and width, channels last: a pixel is a row.  A pixel of y sees kernel.t ×
+ * kernel.h × kernel.w pixels of x from its place times the stride minus the padding on; what is outside is zero,
+ * but frames before the first are those of `past`.  The sizes of y say how much padding there is behind.  y may
+ * be the residual, but not x. */
+struct nn_conv {
+    const void *x; /* frames × height × width × in */
+    size_t frames, height, width, in;
+    const void *past; /* the frames before x's first; NULL: zeros */
+    size_t past_frames;
+    const void *w;        /* [out][kernel.t][kernel.h][kernel.w][in] */
+    const float *bias;    /* may be NULL */
+    const void *residual; /* laid out as y, added to it; may be NULL */
+    void *y;              /* out_frames × out_height × out_width × out */
+    size_t out, out_frames, out_height, out_width;
+    struct conv_size kernel, stride, pad; /* pad: in front; a stride of 0 counts as 1 */
+    bool double_size; /* nearest neighbor: the convolution sees each pixel of x as 2 × 2 */
+};
+int nn_conv(struct nn *nn, const struct nn_conv *c, struct cairn_error *err);
+/* The scratch that nn_conv needs, for a plan.  nn_conv allocates more by itself where nn_reserve_conv did not
+ * reserve enough, and keeps it. */
+size_t nn_conv_workspace(const struct nn *nn, const struct nn_conv *c);
+int nn_reserve_conv(struct nn *nn, size_t bytes, struct cairn_error *err);
+
+/* y = silu(x / max(|x|, 1e-12) sqrt(columns) w) for each row x; y may be x. */
+struct nn_norm_silu {
+    const void *x;
+    void *y;
+    const float *w;
+    size_t rows, columns;
+};
+int nn_norm_silu(struct nn *nn, const struct nn_norm_silu *n, struct cairn_error *err);
+
 /* ---- diffusion transformers ---- */
 
 /* y = x wᵀ + bias for few rows, as of embeddings of times: x, y, bias and the sums are f32, w, out × in, has the
@@ -268,7 +304,7 @@ struct nn_patches {
     void *y;           /* samples × patches rows of `out` values */
     void *scratch;     /* nn_patches_scratch bytes */
     size_t samples, channels, out;
-    struct conv_place in, patch;
+    struct conv_size in, patch;
 };
 size_t nn_patches_scratch(const struct nn *nn, const struct nn_patches *p);
 int nn_patches(struct nn *nn, const struct nn_patches *p, struct cairn_error *err);

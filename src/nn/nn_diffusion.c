@@ -116,7 +116,7 @@ int nn_gate_back(struct nn *nn, const struct nn_gate *g, const struct nn_gate_ba
 
 /* ---- patches ---- */
 
-static size_t volume(struct conv_place p)
+static size_t volume(struct conv_size p)
 {
     return (size_t)(p.t * p.h * p.w);
 }
@@ -141,20 +141,16 @@ static int columns_of(struct nn *nn, const struct nn_patches *p, size_t sample, 
 {
     assert(p->in.t % p->patch.t == 0 && p->in.h % p->patch.h == 0 && p->in.w % p->patch.w == 0);
     size_t n = patches_of(p), rows = patch_numbers(p), skip = sample * p->channels * volume(p->in);
-    struct conv_columns_args args = {
+    struct patch_columns_args args = {
         .columns = p->scratch,
         .x = (const char *)p->x + skip * nn_elem_bytes(nn),
-        .s = {
-            .channels = (k_i64)p->channels,
-            .in = p->in,
-            .kernel = p->patch,
-            .stride = p->patch,
-            .out = { p->in.t / p->patch.t, p->in.h / p->patch.h, p->in.w / p->patch.w },
-        },
+        .channels = (k_i64)p->channels,
         .count = (k_i64)n,
+        .in = p->in,
+        .patch = p->patch,
     };
-    struct gpu_grid grid = { .x = (unsigned)((n + CONV_STEP - 1) / CONV_STEP), .y = (unsigned)rows };
-    return NN_LAUNCH(nn, "conv_columns", grid, args, NN_OUT(p->scratch, n * rows, 2), err);
+    struct gpu_grid grid = { .x = (unsigned)((n + PATCH_STEP - 1) / PATCH_STEP), .y = (unsigned)rows };
+    return NN_LAUNCH(nn, "patch_columns", grid, args, NN_OUT(p->scratch, n * rows, 2), err);
 }
 
 int nn_patches(struct nn *nn, const struct nn_patches *p, struct cairn_error *err)

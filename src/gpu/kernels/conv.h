@@ -1,46 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolution over time, height and width as a product of matrices: what the kernel sees at each place becomes a
- * column.
+ * Convolution over time, height and width, channels last.
  *
- * x is [channels][frames][height][width].  A place of the result sees kernel_t × kernel_h × kernel_w numbers of each
- * channel, beginning at its own place times the stride minus the padding; a causal layer has kernel_t - 1 frames of
- * padding in front and none behind.  Frames before the first come from `past`, the last frames of the clip so far,
- * or are zeros; outside of height and width there are zeros.
+ * x is [frames][height][width][channels], so that a pixel is a row; y likewise.  A pixel of the result sees
+ * kernel.t × kernel.h × kernel.w pixels of x, beginning at its own place times the stride minus the padding; a causal
+ * layer has kernel.t - 1 frames of padding in front and none behind.  Frames before the first are the last ones of
+ * `past`, the clip so far; beyond it, and outside of height and width, there are zeros.  With double_size the kernel
+ * sees every pixel of x twice in height and in width.
  *
- * columns is [channels × kernel][count], for the places from `first` of the result, counted through frames, height
- * and width: a long clip is done in pieces. */
+ * Every kernel for convolutions takes this struct, so that one can stand in for another. */
 #ifndef CAIRN_GPU_KERNELS_CONV_H
 #define CAIRN_GPU_KERNELS_CONV_H
 
 #include "gpu/kernels/types.h"
 
-struct conv_place {
+struct conv_size {
     k_i64 t, h, w;
 };
 
-struct conv_shape {
-    k_i64 channels, past_frames;
-    struct conv_place in, kernel, stride, pad, out; /* pad: in front */
+struct conv_args {
+    struct k_fault *fault;
+    void *y;              /* out */
+    const void *x, *past; /* past is [past_frames][height][width][channels]; may be NULL */
+    const void *w;        /* [filters][kernel.t][kernel.h][kernel.w][channels] */
+    const void *residual; /* laid out as y, added to the result; may be NULL */
+    const float *bias;    /* for each filter; may be NULL */
+    void *rows;           /* of conv_rows: out */
+    k_i64 past_frames, channels, filters;
+    struct conv_size in, kernel, stride, pad, out; /* pad: in front */
+    k_i64 first, count;                            /* of conv_rows: pixels of the result */
+    k_i64 first_t, count_t;                        /* of conv_rows: the kernel's frames */
+    k_u32 double_size;
 };
 
-/* conv_columns: groups (CONV_STEP places each, rows of columns). */
-struct conv_columns_args {
+/* conv_rows: what each pixel of the result sees, as a row [count_t][kernel.h][kernel.w][channels] for a matmul.
+ * Groups (CONV_STEP numbers of pixels × channels each, the kernel's pixels). */
+enum { CONV_STEP = 4096 };
+
+/* patch_columns: x is [channels][in.t][in.h][in.w] and each patch becomes a column of [channels × patch][patches].
+ * Groups (PATCH_STEP patches each, rows of columns). */
+struct patch_columns_args {
     struct k_fault *fault;
-    void *columns;        /* out */
-    const void *x, *past; /* past is [channels][past_frames][height][width]; may be NULL */
-    struct conv_shape s;
-    k_i64 first, count;
+    void *columns; /* out */
+    const void *x;
+    k_i64 channels, count;
+    struct conv_size in, patch;
 };
-/* conv_fold: dx = the sum of the gradients of all columns that saw a number; with `add`, to what is there.  Groups
- * (CONV_STEP numbers of a channel each, channels). */
-struct conv_fold_args {
-    struct k_fault *fault;
-    void *dx; /* out */
-    const void *columns;
-    struct conv_shape s;
-    k_i64 first, count;
-    k_u32 add;
-};
-enum { CONV_STEP = 1024 };
+enum { PATCH_STEP = 1024 };
 
 #endif

@@ -28,6 +28,16 @@ struct norm_args {
     float epsilon, w_plus;
 };
 
+/* norm_silu: y = silu(x / max(|x|, 1e-12) sqrt(columns) w), as in the VAEs of Wan; y may be x.  NORM_SILU_GROUPS groups. */
+#define NORM_SILU_GROUPS(rows, columns) K_NORM_GROUPS(rows, columns)
+struct norm_silu_args {
+    struct k_fault *fault;
+    void *y; /* out */
+    const void *x;
+    const float *w;
+    k_i64 rows, columns;
+};
+
 /* layer_norm_backward, rms_norm_backward: dx is the gradient of x; K_WHOLE_GROUPS groups.  norm_wide_backward: x and dx
  * are f32, and each row has a group. */
 struct norm_backward_args {

@@ -476,7 +476,7 @@ static void silu_is_there_and_back(void)
 
 struct patch_case {
     size_t samples, channels, out;
-    struct conv_place in, patch;
+    struct conv_size in, patch;
 };
 
 /* Number k of a patch: channels are slowest, then t, h and w. */
