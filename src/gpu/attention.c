@@ -45,19 +45,27 @@ static bool has_chip_kernel(struct gpu *g, enum way way, enum gpu_storage storag
     return !g->chip_kernels_fail;
 }
 
+struct request {
+    enum gpu_storage storage;
+    k_i64 size;
+    float scale;
+    bool bias;
+    const struct side *sides;
+    size_t n;
+};
+
 /* The CPU has all kernels too, for tests and debugging. */
-static enum way choose(struct gpu *g, enum gpu_storage storage, k_i64 size, float scale,
-                       const struct side *sides, size_t n)
+static enum way choose(struct gpu *g, const struct request *r)
 {
     if (gpu_info(g)->api == GPU_API_HOST)
         return g->fault ? FMA : CPU;
-    if (storage == GPU_F32 || !gpu_has_mma(g) || !(scale > 0))
+    if (r->storage == GPU_F32 || !gpu_has_mma(g) || !(r->scale > 0))
         return FMA;
-    if (size == 64 && has_chip_kernel(g, WGMMA_64, storage, sides, n))
+    if (r->size == 64 && !r->bias && has_chip_kernel(g, WGMMA_64, r->storage, r->sides, r->n))
         return WGMMA_64;
-    if (size == 128 && has_chip_kernel(g, WGMMA_128, storage, sides, n))
+    if (r->size == 128 && !r->bias && has_chip_kernel(g, WGMMA_128, r->storage, r->sides, r->n))
         return WGMMA_128;
-    return size <= 64 ? MMA_64 : MMA_128;
+    return r->size <= 64 ? MMA_64 : MMA_128;
 }
 
 struct work {
@@ -86,8 +94,9 @@ int attention_forward(struct gpu *g, struct gpu_stream *s, enum gpu_storage stor
     const struct side sides[] = {
         { a->o, &a->o_by }, { a->q, &a->q_by }, { a->k, &a->k_by }, { a->v, &a->v_by }
     };
+    const struct request r = { storage, a->size, a->scale, a->bias != NULL, sides, ARRAY_LEN(sides) };
     struct work w = { g, s, storage, samples, a, sizeof(*a) };
-    enum way way = choose(g, storage, a->size, a->scale, sides, ARRAY_LEN(sides));
+    enum way way = choose(g, &r);
     if (way == CPU)
         return attention_cpu_forward(g, storage, samples, a, err);
     return launch(&w, ways[way].forward, a->queries, ways[way].rows, a->heads, err);
@@ -99,8 +108,9 @@ int attention_backward(struct gpu *g, struct gpu_stream *s, enum gpu_storage sto
     const struct side sides[] = { { a->dq, &a->dq_by }, { a->dk, &a->dk_by },  { a->dv, &a->dv_by },
                                   { a->q, &a->q_by },   { a->k, &a->k_by },    { a->v, &a->v_by },
                                   { a->o, &a->o_by },   { a->d_o, &a->d_o_by } };
+    const struct request r = { storage, a->size, a->scale, false, sides, ARRAY_LEN(sides) };
     struct work w = { g, s, storage, samples, a, sizeof(*a) };
-    enum way way = choose(g, storage, a->size, a->scale, sides, ARRAY_LEN(sides));
+    enum way way = choose(g, &r);
     if (launch(&w, "attention_delta", a->queries, ATTENTION_ROWS, a->heads, err))
         return -1;
     if (way == CPU)

@@ -108,6 +108,16 @@ static void hide_columns(float *scores, size_t n, k_i64 ahead)
             scores[t * COLUMNS + c] = -K_INFINITY;
 }
 
+/* Adds to scores[key][query], keys from `key` on, what their distance has. */
+static void add_bias(float *scores, const float *bias, k_i64 span, k_i64 key, k_i64 query, size_t n)
+{
+    for (k_i64 t = 0; t < (k_i64)n; t++)
+        for (k_i64 c = 0; c < COLUMNS; c++) {
+            k_i64 d = key + t - query - c;
+            scores[t * COLUMNS + c] += bias[span + (d < -span ? -span : d > span ? span : d)];
+        }
+}
+
 /* Keys that some query of the panel sees. */
 static size_t keys_seen(const struct attention_backward_args *a, const struct own *own)
 {
@@ -154,6 +164,9 @@ static void forward(void *context, size_t piece)
     size_t size = (size_t)a->size, keys = (size_t)a->keys, end = keys_seen(a, &own);
     size_t sharing = (size_t)(a->heads / a->kv_heads);
     const float *packed = j->packed + (own.head / sharing - j->first) * 2 * j->pitch;
+    const float *bias = j->forward->bias;
+    if (bias)
+        bias += (k_i64)own.head % a->heads * (2 * j->forward->bias_span + 1);
     float q[SIZE * COLUMNS], scores[BLOCK * COLUMNS], o[SIZE * COLUMNS] = { 0 };
     struct softmax x = { .sum = { 0 } };
     for (size_t c = 0; c < COLUMNS; c++)
@@ -162,6 +175,8 @@ static void forward(void *context, size_t piece)
     for (size_t key = 0; key < end; key += BLOCK) {
         size_t n = at_most(end - key, BLOCK);
         score(scores, packed + key * size, q, own.n, n, size);
+        if (bias)
+            add_bias(scores, bias, j->forward->bias_span, (k_i64)key, (k_i64)own.first, n);
         if (a->causal)
             hide_keys(scores, n, (k_i64)key - (k_i64)own.first - a->causal_shift);
         weigh(&x, scores, n);

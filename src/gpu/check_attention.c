@@ -8,31 +8,39 @@ static const struct attention_case {
     size_t samples, heads, kv_heads, queries, keys, size;
     bool causal;
     int shift;
+    size_t span; /* of the bias; 0: there is none */
 } shapes[] = {
-    { 1, 1, 1, 1, 1, 4, false, 0 },
-    { 2, 3, 3, 5, 5, 7, true, 0 },
-    { 1, 4, 2, 33, 47, 20, false, 0 },
-    { 1, 2, 1, 40, 40, 64, true, 0 },
-    { 1, 2, 2, 19, 70, 33, true, 51 },
-    { 1, 1, 1, 40, 20, 96, true, -3 },
-    { 1, 2, 1, 65, 33, 128, false, 0 },
-    { 2, 4, 2, 130, 130, 80, true, 0 },
+    { 1, 1, 1, 1, 1, 4, false, 0, 0 },
+    { 2, 3, 3, 5, 5, 7, true, 0, 0 },
+    { 1, 4, 2, 33, 47, 20, false, 0, 0 },
+    { 1, 2, 1, 40, 40, 64, true, 0, 0 },
+    { 1, 2, 2, 19, 70, 33, true, 51, 0 },
+    { 1, 1, 1, 40, 20, 96, true, -3, 0 },
+    { 1, 2, 1, 65, 33, 128, false, 0, 0 },
+    { 2, 4, 2, 130, 130, 80, true, 0, 0 },
     /* cross attention to text and to images */
-    { 1, 1, 1, 50, 512, 128, false, 0 },
-    { 1, 2, 2, 70, 257, 24, false, 0 },
-    { 1, 1, 1, 9, 257, 4, false, 0 },
+    { 1, 1, 1, 50, 512, 128, false, 0, 0 },
+    { 1, 2, 2, 70, 257, 24, false, 0, 0 },
+    { 1, 1, 1, 9, 257, 4, false, 0, 0 },
 };
 /* For kernels with large tiles, which take heads of 64 or 128 numbers only; in the third many queries see no key. */
 static const struct attention_case whole_heads[] = {
-    { 2, 4, 2, 300, 257, 64, false, 0 },   { 1, 2, 2, 290, 290, 64, true, 0 },
-    { 1, 4, 2, 290, 150, 64, true, -140 }, { 2, 4, 2, 300, 257, 128, false, 0 },
-    { 1, 2, 1, 290, 400, 128, true, 110 }, { 1, 2, 2, 290, 150, 128, true, -140 },
-    { 1, 2, 1, 1, 600, 128, false, 0 },    { 1, 2, 1, 600, 1, 64, false, 0 },
+    { 2, 4, 2, 300, 257, 64, false, 0, 0 },   { 1, 2, 2, 290, 290, 64, true, 0, 0 },
+    { 1, 4, 2, 290, 150, 64, true, -140, 0 }, { 2, 4, 2, 300, 257, 128, false, 0, 0 },
+    { 1, 2, 1, 290, 400, 128, true, 110, 0 }, { 1, 2, 2, 290, 150, 128, true, -140, 0 },
+    { 1, 2, 1, 1, 600, 128, false, 0, 0 },    { 1, 2, 1, 600, 1, 64, false, 0, 0 },
+};
+
+/* With a bias: a text encoder's self attention. */
+static const struct attention_case biased[] = {
+    { 1, 2, 2, 1, 1, 4, false, 0, 1 },       { 2, 3, 3, 33, 33, 24, false, 0, 5 },
+    { 1, 2, 2, 200, 200, 64, false, 0, 91 }, { 1, 2, 1, 70, 300, 64, true, 10, 128 },
+    { 1, 1, 1, 65, 66, 128, false, 0, 400 },
 };
 
 struct operands {
     const struct attention_case *s;
-    struct check_tensor q, k, v, o, lse, d_o, delta, dq, dk, dv;
+    struct check_tensor q, k, v, o, lse, d_o, delta, dq, dk, dv, bias;
     double *want_o, *want_lse, *want_delta, *want_dq, *want_dk, *want_dv;
     double scale;
 };
@@ -54,6 +62,8 @@ static struct operands make_operands(struct check *c, const struct attention_cas
            nk = s->samples * s->keys * s->kv_heads * s->size;
     size_t rows = s->samples * s->heads * s->queries;
     struct operands o = { .s = s, .scale = (float)(1 / sqrt((double)s->size)) };
+    if (s->span)
+        o.bias = check_input_f32(c, s->heads * (2 * s->span + 1), 2);
     o.q = check_input(c, nq, 1);
     o.k = check_input(c, nk, 1);
     o.v = check_input(c, nk, 1);
@@ -71,6 +81,13 @@ static struct operands make_operands(struct check *c, const struct attention_cas
     return o;
 }
 
+static double bias_of(const struct operands *o, size_t head, size_t query, size_t key)
+{
+    long span = (long)o->s->span, d = (long)key - (long)query;
+    d = d < -span ? -span : d > span ? span : d;
+    return span ? (double)o->bias.host[(long)head * (2 * span + 1) + span + d] : 0;
+}
+
 static double dot(const float *x, const float *y, size_t n)
 {
     double sum = 0;
@@ -80,14 +97,16 @@ static double dot(const float *x, const float *y, size_t n)
 }
 
 /* One query: its weights over the keys into p; false when it sees none. */
-static bool weigh(const struct operands *o, size_t query, const float *q, size_t kv, double *p, double *lse)
+static bool weigh(const struct operands *o, size_t head, size_t query, const float *q, size_t kv, double *p,
+                  double *lse)
 {
     const struct attention_case *s = o->s;
     double most = -INFINITY, sum = 0;
     size_t step = s->kv_heads * s->size;
     for (size_t j = 0; j < s->keys; j++) {
         bool seen = !s->causal || (long)j <= (long)query + s->shift;
-        p[j] = seen ? dot(q, o->k.host + kv + j * step, s->size) * o->scale : -INFINITY;
+        p[j] = seen ? dot(q, o->k.host + kv + j * step, s->size) * o->scale + bias_of(o, head, query, j)
+                    : -INFINITY;
         most = fmax(most, p[j]);
     }
     for (size_t j = 0; j < s->keys; j++) {
@@ -110,7 +129,7 @@ static void reference_row(struct operands *o, size_t sample, size_t head, size_t
     size_t kv = place(s->keys, s->kv_heads, s->size, sample, 0, kv_head), step = s->kv_heads * s->size;
     const float *d_o = o->d_o.host + at;
     double delta = 0;
-    if (!weigh(o, query, o->q.host + at, kv, p, &o->want_lse[row]))
+    if (!weigh(o, head, query, o->q.host + at, kv, p, &o->want_lse[row]))
         return;
     for (size_t j = 0; j < s->keys; j++)
         for (size_t d = 0; d < s->size; d++)
@@ -179,6 +198,8 @@ static struct attention_args forward_args(const struct operands *o)
         .causal_shift = s->shift,
         .causal = s->causal,
         .scale = (float)o->scale,
+        .bias = s->span ? o->bias.device : NULL,
+        .bias_span = (k_i64)s->span,
     };
 }
 
@@ -254,6 +275,13 @@ static void forward_by(struct check *c, const char *kernel, size_t tile, size_t 
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
         if (shapes[i].size <= size) {
             struct operands o = prepare(c, &shapes[i], false);
+            run_forward(c, kernel, tile, &o);
+            check_compare(c, &o.o, o.want_o, slack(c, narrow));
+            compare_lse(c, &o);
+        }
+    for (size_t i = 0; i < ARRAY_LEN(biased); i++)
+        if (biased[i].size <= size) {
+            struct operands o = prepare(c, &biased[i], false);
             run_forward(c, kernel, tile, &o);
             check_compare(c, &o.o, o.want_o, slack(c, narrow));
             compare_lse(c, &o);
@@ -448,6 +476,21 @@ static void whole(struct check *c)
     check_compare(c, &o.o, o.want_o, slack(c, 4));
 }
 
+static void whole_biased(struct check *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(biased); i++) {
+        struct operands o = prepare(c, &biased[i], false);
+        struct attention_args args = forward_args(&o);
+        struct cairn_error err = { 0 };
+        k_i64 samples = (k_i64)biased[i].samples;
+        if (check_ok(c) && (attention_forward(check_gpu(c), NULL, check_storage(c), samples, &args, &err) ||
+                            gpu_wait(check_gpu(c), NULL, &err)))
+            check_gave_up(c, &err);
+        check_compare(c, &o.o, o.want_o, slack(c, 4));
+        compare_lse(c, &o);
+    }
+}
+
 const struct check_case checks_attention[] = {
     { "attention", forward, false },
     { "attention_mma_64", forward_64, false },
@@ -466,5 +509,6 @@ const struct check_case checks_attention[] = {
     { "attention_dkv_wgmma_64", dkv_wgmma_64, false },
     { "attention_dkv_wgmma_128", dkv_wgmma_128, false },
     { "attention_whole", whole, false },
+    { "attention_biased", whole_biased, false },
 };
 const size_t n_checks_attention = ARRAY_LEN(checks_attention);

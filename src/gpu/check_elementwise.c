@@ -271,6 +271,25 @@ static void swiglu(struct check *c)
     }
 }
 
+static void geglu(struct check *c)
+{
+    static const size_t shapes[][2] = { { 1, 1 }, { 3, 7 }, { 5, 80 }, { 2, 10240 }, { 33, 257 } };
+    for (size_t s = 0; s < ARRAY_LEN(shapes); s++) {
+        size_t rows = shapes[s][0], columns = shapes[s][1], n = rows * columns;
+        struct check_tensor x = check_input(c, 2 * n, 3), y = check_output(c, n);
+        struct geglu_args args = {
+            .y = y.device, .x = x.device, .rows = (k_i64)rows, .columns = (k_i64)columns, .factor = 0.125f
+        };
+        CHECK_LAUNCH(c, "geglu", ((struct gpu_grid){ .x = (unsigned)K_ROW_GROUPS(rows, columns) }), args);
+        double *want = check_doubles(c, n);
+        for (size_t i = 0; i < n; i++) {
+            const float *gate = x.host + i / columns * 2 * columns + i % columns;
+            want[i] = gelu_of(gate[0]) * gate[columns] * 0.125;
+        }
+        check_compare(c, &y, want, 8);
+    }
+}
+
 static void swiglu_backward(struct check *c)
 {
     for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
@@ -310,5 +329,6 @@ const struct check_case checks_elementwise[] = {
     { "silu_backward", silu_backward, false },
     { "swiglu", swiglu, false },
     { "swiglu_backward", swiglu_backward, false },
+    { "geglu", geglu, false },
 };
 const size_t n_checks_elementwise = ARRAY_LEN(checks_elementwise);

@@ -409,6 +409,15 @@ int nn_swiglu(struct nn *nn, void *y, const void *gate, const void *up, size_t n
     return NN_LAUNCH(nn, "swiglu", nn_grid_over(n), args, NN_OUT(y, n, 3), err);
 }
 
+int nn_geglu(struct nn *nn, const struct nn_geglu *g, struct cairn_error *err)
+{
+    struct geglu_args args = {
+        .y = g->y, .x = g->x, .rows = (k_i64)g->rows, .columns = (k_i64)g->columns, .factor = g->factor
+    };
+    struct gpu_grid grid = { .x = (unsigned)K_ROW_GROUPS(g->rows, g->columns) };
+    return NN_LAUNCH(nn, "geglu", grid, args, NN_OUT(g->y, g->rows * g->columns, 3), err);
+}
+
 int nn_swiglu_back(struct nn *nn, const struct nn_swiglu_back *s, struct cairn_error *err)
 {
     struct swiglu_backward_args args = {

@@ -121,7 +121,7 @@ struct nn_heads {
 /* Tokens are `row` elements apart, the heads of a token follow each other, and so do the samples. */
 struct nn_heads nn_heads_in_rows(void *at, size_t tokens, size_t row, size_t size);
 
-/* o = softmax(q kᵀ / sqrt(size)) v, as attention.h says. Self attention has as many keys as queries, cross
+/* o = softmax(scale q kᵀ + bias) v, as attention.h says. Self attention has as many keys as queries, cross
  * attention keys of its own; several heads of q may share one of k and v. With `causal`, query i sees the
  * keys up to past + i. */
 struct nn_attention {
@@ -130,7 +130,10 @@ struct nn_attention {
     float *lse;              /* out; [sample][head][query] */
     size_t samples, queries, keys, heads, kv_heads, size;
     bool causal;
-    size_t past; /* keys before that of the first query */
+    size_t past;       /* keys before that of the first query */
+    float scale;       /* 0: 1 / sqrt(size) */
+    const float *bias; /* by distance, [head][2 bias_span + 1]; may be NULL; there is no backward pass then */
+    size_t bias_span;
 };
 int nn_attention(struct nn *nn, const struct nn_attention *a, struct cairn_error *err);
 
@@ -164,6 +167,14 @@ int nn_gelu_erf(struct nn *nn, void *y, const void *x, size_t n, struct cairn_er
 int nn_silu(struct nn *nn, void *y, const void *x, size_t n, struct cairn_error *err);
 int nn_silu_back(struct nn *nn, void *dx, const void *dy, const void *x, size_t n, struct cairn_error *err);
 int nn_swiglu(struct nn *nn, void *y, const void *gate, const void *up, size_t n, struct cairn_error *err);
+/* y = factor gelu(gate) up.  A row of x is gate and up, `columns` values each. */
+struct nn_geglu {
+    void *y;
+    const void *x;
+    size_t rows, columns;
+    float factor;
+};
+int nn_geglu(struct nn *nn, const struct nn_geglu *g, struct cairn_error *err);
 struct nn_swiglu_back {
     void *dgate, *dup; /* out; either may be dy */
     const void *dy, *gate, *up;

@@ -81,7 +81,9 @@ int nn_attention(struct nn *nn, const struct nn_attention *a, struct cairn_error
         .size = (k_i64)a->size,
         .causal = a->causal,
         .causal_shift = (k_i64)a->past,
-        .scale = 1.0f / sqrtf((float)a->size),
+        .scale = a->scale != 0 ? a->scale : 1.0f / sqrtf((float)a->size),
+        .bias = a->bias,
+        .bias_span = (k_i64)a->bias_span,
     };
     if (attention_forward(nn->g, nn->stream, nn->storage, (k_i64)a->samples, &args, err))
         return nn_fail_at(nn, "attention", err);
@@ -99,6 +101,7 @@ int nn_attention(struct nn *nn, const struct nn_attention *a, struct cairn_error
 int nn_attention_back(struct nn *nn, const struct nn_attention *a, const struct nn_attention_back *b,
                       struct cairn_error *err)
 {
+    assert(!a->bias);
     struct attention_backward_args args = {
         .dq = b->dq.at,
         .dk = b->dk.at,
@@ -125,7 +128,7 @@ int nn_attention_back(struct nn *nn, const struct nn_attention *a, const struct 
         .size = (k_i64)a->size,
         .causal = a->causal,
         .causal_shift = (k_i64)a->past,
-        .scale = 1.0f / sqrtf((float)a->size),
+        .scale = a->scale != 0 ? a->scale : 1.0f / sqrtf((float)a->size),
     };
     if (attention_backward(nn->g, nn->stream, nn->storage, (k_i64)a->samples, &args, err))
         return nn_fail_at(nn, "attention_backward", err);

@@ -6,6 +6,9 @@
  * memory; from sample to sample, token to token and head to head the strides lead.  Head sizes go to
  * ATTENTION_SIZE.
  *
+ * Where there is a `bias`, bias[head][bias_span + d] is added to the scaled score of each query and key, d being the
+ * key's position minus the query's, at most bias_span either way.  Backward knows none.
+ *
  * Forward leaves the logarithm of each row's sum of exponentials in lse; backward makes the scores anew from it.
  * Groups: (tiles of rows, heads, samples), the rows being queries; keys and kv_heads for attention_dkv.
  *
@@ -38,6 +41,8 @@ struct attention_args {
     k_i64 causal_shift;
     k_u32 causal;
     float scale;
+    const float *bias; /* heads × (2 bias_span + 1); may be NULL */
+    k_i64 bias_span;
 };
 
 /* attention_delta writes delta: the sum of o * d_o over a head's numbers for each row, all that the others need of o.

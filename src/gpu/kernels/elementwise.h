@@ -64,6 +64,15 @@ struct swiglu_args {
     const void *gate, *up;
     k_i64 n;
 };
+/* geglu: y = factor gelu(gate) up, where a row of x is gate and then up, `columns` numbers each; y is not x.
+ * K_ROW_GROUPS groups. */
+struct geglu_args {
+    struct k_fault *fault;
+    void *y;
+    const void *x;
+    k_i64 rows, columns;
+    float factor;
+};
 struct swiglu_backward_args {
     struct k_fault *fault;
     void *dgate, *dup;
