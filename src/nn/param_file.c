@@ -296,10 +296,9 @@ static int check_names(const struct param_tensors *t, const struct tensor_source
     return text.len ? cairn_fail(err, CAIRN_EFORMAT, "%s: tensors: %s", s->path, text.s) : 0;
 }
 
-/* found[i] is the tensor of t->list[i]. */
-static int match(const struct param_tensors *t, const struct tensor_source *s,
-                 const struct param_file_rules *rules, const struct st_tensor **found, struct param_report *r,
-                 struct cairn_error *err)
+int param_file_match(const struct param_tensors *t, const struct tensor_source *s,
+                     const struct param_file_rules *rules, const struct st_tensor **found,
+                     struct param_report *r, struct cairn_error *err)
 {
     CLEANUP(arena_release) struct arena arena = { 0 };
     bool *used = ARENA_NEW(&arena, bool, s->n_tensors + 1);
@@ -333,7 +332,7 @@ int param_file_read(const struct param_tensors *t, const struct weights *w, cons
 {
     CLEANUP(arena_release) struct arena arena = { 0 };
     const struct st_tensor **found = ARENA_NEW(&arena, const struct st_tensor *, t->n + 1);
-    if (match(t, s, rules, found, report, err) || param_load(t, w, s, found, report, err))
+    if (param_file_match(t, s, rules, found, report, err) || param_load(t, w, s, found, report, err))
         return -1;
     return source_unchanged(s, err);
 }

@@ -79,6 +79,10 @@ struct param_file_rules {
     const char *under;         /* the prefix of the model's names; others are ignored */
     const char *const *unused; /* patterns of names to skip; NULL at the end */
 };
+/* Checks all names, types and shapes: found[i] becomes the tensor of t->list[i]. */
+int param_file_match(const struct param_tensors *t, const struct tensor_source *s,
+                     const struct param_file_rules *rules, const struct st_tensor **found,
+                     struct param_report *r, struct cairn_error *err);
 /* Checks all names, types and shapes before it reads. After a later failure some of the weights are the
  * file's. */
 int param_file_read(const struct param_tensors *t, const struct weights *w, const struct tensor_source *s,

@@ -399,3 +399,35 @@ int param_load(const struct param_tensors *t, const struct weights *w, const str
         return -1;
     return all.n_scales ? transfer_up(way, all.scales, all.n_scales, NULL, err) : 0;
 }
+
+int param_load_parts(const struct param_tensors *t, const struct weights *w, const struct tensor_source *s,
+                     const struct st_tensor *const *found, struct param_parts *out, struct cairn_error *err)
+{
+    CLEANUP(loads_release) struct loads all = { .unit_most = WHOLE_MOST };
+    const struct param_scale *scales = find_scales(&all, s, found, t->n, err);
+    if (!scales)
+        return -1;
+    for (size_t i = 0, n; i < t->n; i += n) {
+        n = param_tensors_of(t, i);
+        struct loading l = { .source = s,
+                             .tensors = &t->list[i],
+                             .found = &found[i],
+                             .scales = &scales[i],
+                             .n = n,
+                             .storage = w->storage,
+                             .to = DTYPE_F32 };
+        if (!is_in_order(&l))
+            return 1;
+        if (add_param(&all, &l, w, err))
+            return -1;
+    }
+    *out = (struct param_parts){ all.arena, all.parts, all.scales, all.n, all.n_scales };
+    all.arena = (struct arena){ 0 };
+    return 0;
+}
+
+void param_parts_release(struct param_parts *p)
+{
+    arena_release(&p->arena);
+    *p = (struct param_parts){ 0 };
+}
