@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -51,10 +52,63 @@ int os_wait(pid_t pid, int limit_s, struct os_end *end)
     return 0;
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+enum { SANITIZED = 1 };
+#elif defined(__has_feature)
+enum { SANITIZED = __has_feature(address_sanitizer) };
+#else
+enum { SANITIZED = 0 };
+#endif
+
+static int limit(int what, rlim_t value)
+{
+    struct rlimit now;
+    if (getrlimit((__rlimit_resource_t)what, &now))
+        return -1;
+    now.rlim_cur = now.rlim_max = value < now.rlim_max ? value : now.rlim_max;
+    return setrlimit((__rlimit_resource_t)what, &now);
+}
+
+/* Before Linux 5.9 one after the other. */
+static void close_inherited(void)
+{
+    struct rlimit files;
+    if (!syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0) || getrlimit(RLIMIT_NOFILE, &files))
+        return;
+    int end = files.rlim_cur < (1 << 16) ? (int)files.rlim_cur : 1 << 16;
+    for (int fd = STDERR_FILENO + 1; fd < end; fd++)
+        close(fd);
+}
+
+int os_limit_self(const struct os_limits *limits)
+{
+    close_inherited();
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || limit(RLIMIT_CORE, 0) ||
+        (limits->memory && !SANITIZED && limit(RLIMIT_AS, limits->memory)) ||
+        (!limits->writes && limit(RLIMIT_FSIZE, 0)) ||
+        (limits->open_files && limit(RLIMIT_NOFILE, limits->open_files)))
+        return -1;
+    return 0;
+}
+
+void os_limit_time(unsigned seconds, unsigned threads)
+{
+    struct rusage use;
+    struct rlimit cpu;
+    alarm(seconds);
+    if (getrusage(RUSAGE_SELF, &use) || getrlimit(RLIMIT_CPU, &cpu))
+        return;
+    rlim_t used = (rlim_t)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1;
+    cpu.rlim_cur = seconds ? used + (rlim_t)seconds * threads : cpu.rlim_max;
+    if (cpu.rlim_cur > cpu.rlim_max)
+        cpu.rlim_cur = cpu.rlim_max;
+    setrlimit(RLIMIT_CPU, &cpu);
+}
+
 int os_follow_parent(pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+    limit(RLIMIT_CORE, 0);
     return getppid() == parent ? 0 : -1;
 }
 

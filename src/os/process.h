@@ -21,6 +21,17 @@ int os_wait(pid_t pid, int limit_s, struct os_end *end);
 /* For a helper process: makes it end with its parent and write no core file.  -1: the parent has already
  * ended. */
 int os_follow_parent(pid_t parent);
+/* Limits on what a helper process may do; it also writes no core file, gains no privileges,
+ * and keeps no descriptor that it inherited but the standard ones. */
+struct os_limits {
+    uint64_t memory; /* address space in bytes; 0: no limit.  Not set under a sanitizer, which needs more */
+    bool writes;     /* may it write to files? */
+    unsigned open_files; /* descriptors below this number; 0: no limit */
+};
+int os_limit_self(const struct os_limits *limits);
+/* From now on the process may take this many seconds, and as much CPU time on each of `threads` threads; then
+ * SIGALRM or SIGXCPU ends it.  0: no limit until the next call. */
+void os_limit_time(unsigned seconds, unsigned threads);
 /* Re-executes the running program, with no signal blocked.  Returns only on failure: -1 with errno. */
 int os_start_again(char *const *argv, char *const *env);
 
