@@ -11,6 +11,7 @@ import sys
 # The folder of the environment and what is in it, for a program, or else for all others.
 ENVIRONMENTS = {
     'board.py': ('interop-venv-board', ['tensorboard>=2.12', 'setuptools<81']),
+    'text_clean.py': ('interop-venv-clean', ['ftfy>=6.3,<7']),
     'unigram.py': ('interop-venv-unigram', ['sentencepiece>=0.2.2', 'tokenizers>=0.23']),
     None: ('interop-venv', ['safetensors>=0.5', 'numpy', 'ml_dtypes', 'tokenizers>=0.20']),
 }

@@ -86,6 +86,13 @@ def unicode_findings():
     return [] if made == table else ['src/text/unicode_table.h is old; run: scripts/unicode.py >src/text/unicode_table.h']
 
 
+def entity_findings():
+    """The names of HTML 5 do not change any more."""
+    made = lint.run(sys.executable, 'scripts/text_tables.py', 'entities').stdout
+    name = 'src/text/html_entity_table.h'
+    return [] if made == lint.read(name) else [f'{name} is old; run: scripts/text_tables.py entities >{name}']
+
+
 lint.report(
     ('every source names its licence', licence_findings()),
     ('no goto', goto_findings()),
@@ -94,4 +101,5 @@ lint.report(
     ('the project speaks of itself alone', desk_findings()),
     ('lines end cleanly', blank_findings()),
     ('the table of characters is made by its script', unicode_findings()),
+    ('the table of entities is made by its script', entity_findings()),
 )
