@@ -105,6 +105,9 @@ int st_writer_open(struct st_writer *w, const char *path, const struct st_conten
                    struct cairn_error *err);
 int st_writer_put(struct st_writer *w, size_t tensor, uint64_t byte, const void *bytes, size_t n,
                   struct cairn_error *err);
+/* Reads bytes back, from the disk where the system can, and fails if they are others. */
+int st_writer_verify(struct st_writer *w, size_t tensor, uint64_t byte, const void *bytes, size_t n,
+                     struct cairn_error *err);
 int st_writer_commit(struct st_writer *w, struct cairn_error *err);
 void st_writer_close(struct st_writer *w); /* drops what was not committed */
 

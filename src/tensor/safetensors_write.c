@@ -158,6 +158,26 @@ int st_writer_put(struct st_writer *w, size_t tensor, uint64_t byte, const void 
     return file_out_write(&w->out, bytes, n, w->data_at + w->at[tensor] + byte, err);
 }
 
+int st_writer_verify(struct st_writer *w, size_t tensor, uint64_t byte, const void *bytes, size_t n,
+                     struct cairn_error *err)
+{
+    enum { PIECE = 1 << 20 };
+    uint64_t at = w->data_at + w->at[tensor] + byte;
+    CLEANUP(mem_free) char *read = malloc(PIECE);
+    if (!read)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory to read %s back", w->out.path);
+    file_out_drop(&w->out, at, n);
+    for (size_t done = 0, k; done < n; done += k) {
+        k = n - done < PIECE ? n - done : PIECE;
+        if (file_read_at(w->out.file.fd, w->out.path, read, k, at + done, err))
+            return -1;
+        if (memcmp(read, (const char *)bytes + done, k) != 0)
+            return cairn_fail(err, CAIRN_EIO, "%s: the disk gave back other bytes than were written",
+                              w->out.path);
+    }
+    return 0;
+}
+
 int st_writer_commit(struct st_writer *w, struct cairn_error *err)
 {
     return file_out_commit(&w->out, err);

@@ -54,3 +54,15 @@ bool cache_name_is_wan(const struct cache_name *n)
 {
     return n->arch_len == strlen(CACHE_NAME_ARCH) && !memcmp(n->arch, CACHE_NAME_ARCH, n->arch_len);
 }
+
+char *cache_name_latents(struct arena *a, const struct cache_of *of)
+{
+    const char *when = of->clip ? arena_printf(a, "%05zu-%03zu_", of->start, of->frames) : "";
+    return arena_printf(a, "%s_%s%04zux%04zu_" CACHE_NAME_ARCH ".safetensors", of->stem, when, of->width,
+                        of->height);
+}
+
+char *cache_name_text(struct arena *a, const char *stem)
+{
+    return arena_printf(a, "%s_" CACHE_NAME_ARCH "_te.safetensors", stem);
+}

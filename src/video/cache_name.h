@@ -10,6 +10,7 @@
 #ifndef CAIRN_VIDEO_CACHE_NAME_H
 #define CAIRN_VIDEO_CACHE_NAME_H
 
+#include "base/arena.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -27,5 +28,16 @@ struct cache_name {
 /* False: not the name of a latents cache of any architecture. */
 bool cache_name_parse(const char *file, struct cache_name *out);
 bool cache_name_is_wan(const struct cache_name *n);
+
+/* What a cache of latents was made of. */
+struct cache_of {
+    const char *stem;
+    size_t width, height; /* of the original media */
+    bool clip;
+    size_t start, frames; /* of a clip: the first frame and how many */
+};
+/* The names of its files for Wan. */
+char *cache_name_latents(struct arena *a, const struct cache_of *of);
+char *cache_name_text(struct arena *a, const char *stem);
 
 #endif
