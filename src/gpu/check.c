@@ -45,6 +45,7 @@ static const struct {
     { checks_rope, &n_checks_rope },
     { checks_small_linear, &n_checks_small_linear },
     { checks_softmax, &n_checks_softmax },
+    { checks_vae, &n_checks_vae },
 };
 
 struct gpu *check_gpu(struct check *c)

@@ -68,10 +68,12 @@ struct check_case {
 };
 extern const struct check_case checks_adafactor[], checks_attention[], checks_columns[], checks_conv[],
     checks_elementwise[], checks_embedding[], checks_gemm[], checks_move[], checks_norm[], checks_optim[],
-    checks_quant[], checks_random[], checks_reduce[], checks_rope[], checks_small_linear[], checks_softmax[];
+    checks_quant[], checks_random[], checks_reduce[], checks_rope[], checks_small_linear[], checks_softmax[],
+    checks_vae[];
 extern const size_t n_checks_adafactor, n_checks_attention, n_checks_columns, n_checks_conv,
     n_checks_elementwise, n_checks_embedding, n_checks_gemm, n_checks_move, n_checks_norm, n_checks_optim,
-    n_checks_quant, n_checks_random, n_checks_reduce, n_checks_rope, n_checks_small_linear, n_checks_softmax;
+    n_checks_quant, n_checks_random, n_checks_reduce, n_checks_rope, n_checks_small_linear, n_checks_softmax,
+    n_checks_vae;
 
 struct check_result {
     const char *kernel;

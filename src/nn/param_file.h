@@ -20,7 +20,10 @@ struct param_tensor {
     const struct param *param;
     size_t first, rows; /* of a matrix; of a vector, its values */
     bool transposed;    /* columns × rows in the file */
-    int rank;           /* dimensions in the file; 0: a matrix has two, a vector one */
+    /* Of a convolution: a row of the file is channels × taps, that of the parameter taps × (columns / taps), where
+     * channels beyond those of the file are zero.  0: not so.  Such tensors can be read, not written. */
+    size_t taps, channels;
+    int rank; /* dimensions in the file; 0: a matrix has two, a vector one */
     uint64_t shape[PARAM_DIMS];
 };
 /* The tensors of one parameter follow each other.  {0} is an empty list. */

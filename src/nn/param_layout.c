@@ -14,6 +14,8 @@ struct param_layout param_layout_of(const struct param_tensor *t)
     size_t columns = t->param->columns;
     if (t->param->kind == PARAM_VECTOR)
         return (struct param_layout){ 1, t->rows };
+    if (t->taps)
+        return (struct param_layout){ t->rows, t->taps * t->channels };
     return t->transposed ? (struct param_layout){ columns, t->rows }
                          : (struct param_layout){ t->rows, columns };
 }
@@ -58,6 +60,15 @@ void param_layout_transpose(float *y, size_t y_stride, const float *x, size_t x_
             for (size_t c = c0; c < columns && c < c0 + TILE; c++)
                 for (size_t r = r0; r < rows && r < r0 + TILE; r++)
                     y[c * y_stride + r] = x[r * x_stride + c];
+}
+
+void param_layout_last_channels(const struct param_tensor *t, float *y, const float *x, size_t rows)
+{
+    size_t channels = t->param->columns / t->taps, columns = t->taps * t->channels;
+    for (size_t r = 0; r < rows; r++, y += t->param->columns, x += columns)
+        for (size_t k = 0; k < t->taps; k++)
+            for (size_t c = 0; c < channels; c++)
+                y[k * channels + c] = c < t->channels ? x[c * t->taps + k] : 0;
 }
 
 float param_limit(const struct param *p, enum gpu_storage storage)

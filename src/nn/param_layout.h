@@ -18,6 +18,8 @@ size_t param_layout_pieces(struct param_layout s);
 /* y[c][r] = x[r][c], where rows of x are x_stride apart and those of y y_stride. */
 void param_layout_transpose(float *y, size_t y_stride, const float *x, size_t x_stride, size_t rows,
                             size_t columns);
+/* Rows of a tensor with taps, as the parameter has them. */
+void param_layout_last_channels(const struct param_tensor *t, float *y, const float *x, size_t rows);
 /* The largest number that a parameter can hold.  NaN is within nothing. */
 float param_limit(const struct param *p, enum gpu_storage storage);
 /* Fails with the name of a tensor that has a larger one. */

@@ -49,15 +49,17 @@ static int read_piece(void *context, size_t piece, struct cairn_error *err)
     struct param_layout s = param_layout_of(t);
     size_t first = piece * r->most, rows = s.rows - first < r->most ? s.rows - first : r->most;
     size_t n = rows * s.columns;
-    CLEANUP(mem_free) float *transposed = t->transposed ? malloc(n * sizeof(float)) : NULL;
-    if (t->transposed && !transposed)
+    bool moved = t->transposed || t->taps;
+    CLEANUP(mem_free) float *as_read = moved ? malloc(n * sizeof(float)) : NULL;
+    if (moved && !as_read)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu values", t->name, n);
-    float *to = r->numbers + param_layout_start(t) + (t->transposed ? first : first * s.columns);
-    float *into = t->transposed ? transposed : to;
-    if (read_wide(r, first * s.columns, n, into, err))
+    float *to = r->numbers + param_layout_start(t) + (t->transposed ? first : first * t->param->columns);
+    if (read_wide(r, first * s.columns, n, moved ? as_read : to, err))
         return -1;
     if (t->transposed)
-        param_layout_transpose(to, t->param->columns, transposed, s.columns, rows, s.columns);
+        param_layout_transpose(to, t->param->columns, as_read, s.columns, rows, s.columns);
+    else if (t->taps)
+        param_layout_last_channels(t, to, as_read, rows);
     return 0;
 }
 
@@ -257,7 +259,7 @@ static void loads_release(struct loads *all)
 static bool is_in_order(const struct loading *l)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (l->tensors[i].transposed || is_strided(l->source, l->found[i]))
+        if (l->tensors[i].transposed || l->tensors[i].taps || is_strided(l->source, l->found[i]))
             return false;
     return true;
 }
