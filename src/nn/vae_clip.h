@@ -35,7 +35,7 @@ int vae_layout_check(const struct vae *v, bool encode, const struct vae_size *si
                      const struct vae_layout *l, struct cairn_error *err);
 /* The parts of a layout's bytes. */
 struct vae_parts {
-    size_t activations, past, work;
+    size_t activations, past, work, packed;
 };
 struct vae_parts vae_parts_of(const struct vae *v, bool encode, const struct vae_size *size,
                               const struct vae_layout *l);

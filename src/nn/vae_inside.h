@@ -102,6 +102,7 @@ struct vae_pass {
     bool first, last; /* chunk of the clip */
     size_t convs;     /* so far */
     size_t work;      /* bytes that convolutions need besides */
+    size_t packed;    /* and matmuls on the CPU */
 };
 void *vae_at(const struct vae_pass *p, const struct vae_activation *x);
 /* Frees x, and makes the output.  *x becomes it. */

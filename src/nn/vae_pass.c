@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A chunk of a clip through the layers.  The same code first runs dry, which gives the sizes. */
 #include "base/int.h"
+#include "gpu/gemm_cpu.h"
 #include "nn/nn_inside.h"
 #include "nn/vae_inside.h"
 #include "nn/work_memory.h"
@@ -86,6 +87,16 @@ static int matrix(const struct vae_pass *p, size_t index, void **out, struct cai
     return weights_matrix(&p->v->weights, p->v->nn->stream, &p->v->table.params.list[index], out, err);
 }
 
+/* The CPU packs the operands of matmuls. */
+static void count_matmul(struct vae_pass *p, size_t m, size_t n, size_t k)
+{
+    struct nn *nn = p->v->nn;
+    if (nn_device(nn)->api != GPU_API_HOST)
+        return;
+    size_t packed = gemm_cpu_scratch(nn->g, m, n, k) * sizeof(float);
+    p->packed = packed > p->packed ? packed : p->packed;
+}
+
 /* ---- what convolutions have seen before ---- */
 
 /* Keeps the last `most` frames of the n that begin at x, behind those that are kept already. */
@@ -154,6 +165,9 @@ static int conv(struct vae_pass *p, const struct conv_step *s, struct cairn_erro
         c.past_frames = past->frames;
     size_t work = nn_conv_workspace(p->v->nn, &c);
     p->work = work > p->work ? work : p->work;
+    size_t row = (size_t)(c.kernel.t * c.kernel.h * c.kernel.w) * c.in, pixels = c.out_height * c.out_width;
+    size_t piece = work / (row * nn_elem_bytes(p->v->nn));
+    count_matmul(p, piece ? piece : pixels, c.out, row);
     if (!p->dry) {
         void *w;
         if (matrix(p, s->weights.w, &w, err))
@@ -227,6 +241,7 @@ static int linear(struct vae_pass *p, const struct vae_activation *y, const stru
                   struct vae_weights w, const struct vae_activation *residual, struct cairn_error *err)
 {
     void *m;
+    count_matmul(p, vae_numbers(x) / x->channels, y->channels, x->channels);
     if (p->dry)
         return 0;
     if (matrix(p, w.w, &m, err))
@@ -362,6 +377,8 @@ static int run_attention(struct vae_pass *p, const struct vae_layer *l, struct v
     struct vae_activation a = new_like(p, x, l->in), qkv = new_like(p, x, 3 * l->in);
     if (norm(p, &a, x, l->norm[0], err) || linear(p, &qkv, &a, l->conv[0], NULL, err))
         return -1;
+    count_matmul(p, piece, rows, l->in);
+    count_matmul(p, piece, l->in, rows);
     size_t scores = vae_memory_add(p->memory, piece * row);
     size_t shares = elem < sizeof(float) ? vae_memory_add(p->memory, piece * rows * elem) : scores;
     for (size_t f = 0; !p->dry && f < x->frames; f++) {

@@ -91,7 +91,7 @@ struct vae_parts vae_parts_of(const struct vae *v, bool encode, const struct vae
         (void)vae_run_chunk(&pass, encode, l->tile_height / v->info.stride, l->tile_width / v->info.stride,
                             &c, &none, &ignored);
     }
-    return (struct vae_parts){ memory.most, stream.bytes, pass.work };
+    return (struct vae_parts){ memory.most, stream.bytes, pass.work, pass.packed };
 }
 
 int vae_layout_check(const struct vae *v, bool encode, const struct vae_size *size,
@@ -128,7 +128,7 @@ int vae_layout_bytes(const struct vae *v, bool encode, const struct vae_size *si
     size_t stride = v->info.stride, overlap = l->overlap / stride;
     struct vae_tiles rows = vae_tiles_of(size->height / stride, l->tile_height / stride, overlap);
     struct vae_tiles columns = vae_tiles_of(size->width / stride, l->tile_width / stride, overlap);
-    l->bytes = p.activations + p.past + p.work;
+    l->bytes = p.activations + p.past + p.work + p.packed;
     l->host_bytes = rows.n * columns.n > 1 && !encode ? (uint64_t)p.past * rows.n * columns.n : 0;
     return 0;
 }
