@@ -4,11 +4,14 @@
  *     media_tool probe FILE…                        a line of "key=value" words for each
  *     media_tool rgb|grey|alpha FILE OUT FRAME…     raw pixels into OUT, a line "frame width height" for each
  *     media_tool write OUT WIDTH HEIGHT FPS FRAMES  raw RGB from standard input becomes a clip
+ *     media_tool png OUT WIDTH HEIGHT CHANNELS      raw pixels from standard input become a PNG file
  *
  * A failure is a line "error CODE TEXT"; exit 1. */
 #include "media/media.h"
 
 #include "base/cleanup.h"
+#include "media/clip_writer.h"
+#include "media/png_write.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +61,32 @@ static int read_frames(struct media *m, char **argv, int n)
     return r ? failed(&err) : 0;
 }
 
+static int write_clip(const struct media_options *options, char **argv)
+{
+    struct cairn_error err = { 0 };
+    struct clip_writer *w = NULL;
+    struct picture p = { 0 };
+    const struct clip_format format = { (size_t)atol(argv[3]), (size_t)atol(argv[4]), atof(argv[5]), true };
+    int r = clip_writer_open(&w, options, argv[2], &format, &err) ||
+            picture_new(&p, format.width, format.height, 3, &err);
+    for (int i = 0; !r && i < atoi(argv[6]); i++)
+        r = fread(p.at, 1, picture_bytes(&p), stdin) != picture_bytes(&p) || clip_writer_add(w, &p, &err);
+    r = r || clip_writer_commit(w, &err);
+    clip_writer_close(w);
+    picture_free(&p);
+    return r ? failed(&err) : 0;
+}
+
+static int write_png(char **argv)
+{
+    struct cairn_error err = { 0 };
+    struct picture p = { 0 };
+    int r = picture_new(&p, (size_t)atol(argv[3]), (size_t)atol(argv[4]), atoi(argv[5]), &err) ||
+            fread(p.at, 1, picture_bytes(&p), stdin) != picture_bytes(&p) || png_write(argv[2], &p, &err);
+    picture_free(&p);
+    return r ? failed(&err) : 0;
+}
+
 int main(int argc, char **argv)
 {
     struct media *m;
@@ -67,6 +96,10 @@ int main(int argc, char **argv)
                                            .memory = memory ? strtoull(memory, NULL, 10) : 0 };
     if (argc < 3)
         return 2;
+    if (!strcmp(argv[1], "write"))
+        return argc == 7 ? write_clip(&options, argv) : 2;
+    if (!strcmp(argv[1], "png"))
+        return argc == 6 ? write_png(argv) : 2;
     if (media_open(&m, &options, &err))
         return failed(&err);
     int r = 0;

@@ -13,6 +13,7 @@ ENVIRONMENTS = {
     'board.py': ('interop-venv-board', ['tensorboard>=2.12', 'setuptools<81']),
     'text_clean.py': ('interop-venv-clean', ['ftfy>=6.3,<7']),
     'unigram.py': ('interop-venv-unigram', ['sentencepiece>=0.2.2', 'tokenizers>=0.23']),
+    'media.py': ('interop-venv-media', ['pillow>=11.3', 'av>=13', 'numpy']),
     None: ('interop-venv', ['safetensors>=0.5', 'numpy', 'ml_dtypes', 'tokenizers>=0.20']),
 }
 

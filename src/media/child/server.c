@@ -176,6 +176,62 @@ static int read_clip(struct server *s, int file, const struct wire_read *r, cons
     struct to_answer to = { s, (enum wire_plane)r->plane };
     return clip_read(&source, frames, r->n, r->plane == WIRE_ALPHA, take_frame, &to, err);
 }
+static int receive(struct server *s, void *into, size_t n)
+{
+    return os_socket_receive(s->fd, into, n, NULL, FOR_EVER);
+}
+
+static void on_write(struct server *s, const struct wire_head *head, int *file)
+{
+    struct cairn_error err = { 0 };
+    struct wire_write w;
+    if (s->clip || *file < 0 || head->size != sizeof(w) || receive(s, &w, sizeof(w))) {
+        s->lost = true;
+        return;
+    }
+    if (clip_out_open(&s->clip, *file, &w, s->limits.threads, &err)) {
+        answer_error(s, &err);
+        return;
+    }
+    *file = -1; /* the clip's now */
+    s->clip_size = w;
+    answer_done(s);
+}
+
+static void on_add(struct server *s, const struct wire_head *head)
+{
+    struct cairn_error err = { 0 };
+    struct wire_frame f;
+    if (!s->clip || head->size < sizeof(f) || receive(s, &f, sizeof(f)) || f.channels != 3 ||
+        f.width != s->clip_size.width || f.height != s->clip_size.height ||
+        head->size - sizeof(f) != wire_frame_bytes(&f, s->limits.most_pixels)) {
+        s->lost = true;
+        return;
+    }
+    size_t bytes = (size_t)head->size - sizeof(f);
+    CLEANUP(mem_free) uint8_t *rgb = bytes ? malloc(bytes) : NULL;
+    if (!rgb || receive(s, rgb, bytes))
+        s->lost = true;
+    else if (clip_out_add(s->clip, rgb, &err))
+        answer_error(s, &err);
+    else
+        answer_done(s);
+}
+
+static void on_finish(struct server *s, const struct wire_head *head)
+{
+    struct cairn_error err = { 0 };
+    if (!s->clip || head->size) {
+        s->lost = true;
+        return;
+    }
+    if (clip_out_finish(s->clip, &err))
+        answer_error(s, &err);
+    else
+        answer_done(s);
+    clip_out_close(s->clip);
+    s->clip = NULL;
+}
 #else
 static int no_clips(struct cairn_error *err)
 {
@@ -202,14 +258,30 @@ static void clip_out_close(struct clip_out *c)
 {
     (void)c;
 }
+
+static void on_write(struct server *s, const struct wire_head *head, int *file)
+{
+    struct cairn_error err = { 0 };
+    (void)head, (void)file;
+    no_clips(&err);
+    answer_error(s, &err);
+    s->lost = true;
+}
+
+static void on_add(struct server *s, const struct wire_head *head)
+{
+    (void)head;
+    s->lost = true;
+}
+
+static void on_finish(struct server *s, const struct wire_head *head)
+{
+    (void)head;
+    s->lost = true;
+}
 #endif
 
 /* ---- requests ---- */
-
-static void nonsense(struct server *s)
-{
-    s->lost = true;
-}
 
 static void on_probe(struct server *s, const struct wire_head *head, int file)
 {
@@ -217,7 +289,7 @@ static void on_probe(struct server *s, const struct wire_head *head, int file)
     struct cairn_error err = { 0 };
     struct wire_info info;
     if (head->size || file < 0) {
-        nonsense(s);
+        s->lost = true;
         return;
     }
     const struct still_format *f = map_file(file, &m, &err) ? NULL : still_recognise(m.at, m.n);
@@ -251,7 +323,7 @@ static void on_read(struct server *s, const struct wire_head *head, int file)
     struct wire_read r;
     CLEANUP(mem_free) uint64_t *numbers = file < 0 ? NULL : receive_numbers(s, head, &r);
     if (!numbers) {
-        nonsense(s);
+        s->lost = true;
         return;
     }
     const struct still_format *f = map_file(file, &m, &err) ? NULL : still_recognise(m.at, m.n);
@@ -280,8 +352,14 @@ int server_run(int fd, const struct server_limits *limits)
             on_probe(&s, &head, file);
         else if (head.kind == WIRE_READ)
             on_read(&s, &head, file);
+        else if (head.kind == WIRE_WRITE)
+            on_write(&s, &head, &file);
+        else if (head.kind == WIRE_ADD)
+            on_add(&s, &head);
+        else if (head.kind == WIRE_FINISH)
+            on_finish(&s, &head);
         else
-            nonsense(&s);
+            s.lost = true;
     }
     clip_out_close(s.clip);
     return NONSENSE;
