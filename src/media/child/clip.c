@@ -157,9 +157,11 @@ static void judge_rate(const struct clip_file *f, const struct times *t, struct 
     /* Rounding to ticks makes steps of a constant rate differ by two ticks at most. */
     if (t->n > 2 && most - least > 2.5 * tick && most > least * 1.02)
         out->flags |= WIRE_VARIABLE_RATE;
+    /* The times count, not what the container claims; its exact ratio is taken where both agree. */
     double length = (double)(t->at[t->n - 1] - t->at[0]) * tick;
-    if ((out->flags & WIRE_VARIABLE_RATE || !out->fps) && t->n > 1 && length > 0)
-        out->fps = (double)(t->n - 1) / length;
+    double measured = t->n > 1 && length > 0 ? (double)(t->n - 1) / length : 0;
+    if (measured > 0 && fabs(measured - out->fps) > measured * (0.005 + tick / length))
+        out->fps = measured;
     if (!isfinite(out->fps))
         out->fps = 0;
     if (!isfinite(out->start_s))
