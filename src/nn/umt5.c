@@ -8,6 +8,7 @@
 #include "nn/op_trace.h"
 #include "nn/umt5_inside.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -367,34 +368,70 @@ static int check_row(void *context, size_t row, struct cairn_error *err)
 
 static int encode_all(struct job *j, struct cairn_error *err);
 
-/* Encodes the prompt once more, to find where its first NaN or Inf comes from. */
-static int refuse_rows(struct job *j, size_t prompt, size_t row, int how, struct cairn_error *err)
+/* Finds the first op that makes all values of a row the same. */
+struct constant_finder {
+    struct nn_watcher watcher;
+    size_t row, rows, dim;
+    bool found;
+    char where[64], op[32];
+};
+
+static int find_constant(struct nn_watcher *w, struct nn *nn, const struct nn_event *e,
+                         struct cairn_error *err)
 {
-    struct nan_finder finder;
+    struct constant_finder *f = (struct constant_finder *)w;
+    size_t bytes = f->dim * storage_size(e->storage);
+    if (f->found || !e->out[0].at || e->out[0].n != f->rows * f->dim)
+        return 0;
+    CLEANUP(mem_free) char *raw = malloc(bytes);
+    CLEANUP(mem_free) float *row = malloc(f->dim * sizeof(*row));
+    uint8_t bad = 0;
+    struct checking c = { row, f->dim, &bad };
+    if (!raw || !row)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
+    if (gpu_download(nn->g, nn->stream, raw, (const char *)e->out[0].at + f->row * bytes, bytes, err) ||
+        gpu_wait(nn->g, nn->stream, err))
+        return -1;
+    dtype_convert(row, DTYPE_F32, raw, storage_dtype(e->storage), f->dim, &(struct dtype_how){ 0 });
+    if (check_row(&c, 0, err))
+        return -1;
+    f->found = bad != 0;
+    snprintf(f->where, sizeof(f->where), "%s", e->where);
+    snprintf(f->op, sizeof(f->op), "%s", e->op);
+    return 0;
+}
+
+static int encode_watched(struct job *j, size_t prompt, struct nn_watcher *w, struct cairn_error *err)
+{
+    CLEANUP(job_release) struct job again = { .u = j->u, .prompts = &j->prompts[prompt], .n = 1 };
     struct nn *nn = j->u->nn;
     struct nn_watcher *before = nn->watcher;
-    struct cairn_error why = { 0 };
-    nan_finder_init(&finder);
-    if (how == 1) {
-        CLEANUP(job_release) struct job again = { .u = j->u, .prompts = &j->prompts[prompt], .n = 1 };
-        nn->watcher = &finder.watcher;
-        int result = encode_all(&again, &why);
-        nn->watcher = before;
-        if (result) {
-            nan_finder_release(&finder, nn->g);
-            *err = why;
-            return -1;
-        }
-    }
-    if (how == 2)
-        cairn_fail(err, CAIRN_EFORMAT, "prompt %zu: all values of row %zu are the same", prompt, row);
-    else if (finder.found)
-        cairn_fail(err, CAIRN_EFORMAT, "prompt %zu: row %zu has NaN or Inf; the first one came from %s (%s)",
-                   prompt, row, finder.where, finder.op);
+    umt5_weights_rest(j->u);
+    nn->watcher = w;
+    int r = encode_all(&again, err);
+    nn->watcher = before;
+    return r;
+}
+
+/* Encodes the prompt once more, to find which layer it is. */
+static int refuse_row(struct job *j, size_t prompt, size_t row, int how, struct cairn_error *err)
+{
+    const char *what = how == 1 ? "has NaN or Inf" : "is constant: all of its values are the same";
+    struct nan_finder nan;
+    struct constant_finder same = {
+        .watcher = { find_constant }, .row = row, .rows = j->prompts[prompt].n, .dim = j->u->file.info.dim
+    };
+    nan_finder_init(&nan);
+    int r = encode_watched(j, prompt, how == 1 ? &nan.watcher : &same.watcher, err);
+    nan_finder_release(&nan, j->u->nn->g);
+    if (r)
+        return -1;
+    if (how == 1 ? nan.found : same.found)
+        cairn_fail(err, CAIRN_EFORMAT, "prompt %zu: row %zu %s; the first such values came from %s (%s)",
+                   prompt, row, what, how == 1 ? nan.where : same.where, how == 1 ? nan.op : same.op);
     else
-        cairn_fail(err, CAIRN_EFORMAT,
-                   "prompt %zu: row %zu has NaN or Inf, but not when it was computed again", prompt, row);
-    nan_finder_release(&finder, nn->g);
+        cairn_fail(err, CAIRN_EFORMAT, "prompt %zu: row %zu %s, but not when it was computed again", prompt,
+                   row, what);
     return cairn_hint(err,
                       "the file may be damaged, or the device computes wrongly: try the CPU, or bf16 or f32");
 }
@@ -419,7 +456,7 @@ static int end_pass(struct job *j, const struct pass *p, struct cairn_error *err
         size_t n = length_of(j, i);
         for (size_t k = 0; k < n; k++)
             if (bad[row + k])
-                return refuse_rows(j, j->order[i], k, bad[row + k], err);
+                return refuse_row(j, j->order[i], k, bad[row + k], err);
         if (j->sink->write(j->sink->ctx, j->order[i], rows + row * dim, err))
             return -1;
         row += n;

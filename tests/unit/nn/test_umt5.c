@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * umT5 from every form of file, within every budget: the same weights give the same rows.  And files that are wrong, prompts
+ * that are wrong, and numbers that are. */
+#include "on_cpu.h"
+#include "nn/umt5_file.h"
+#include "tensor/fp8_scaled.h"
+#include <math.h>
+
+enum { DIM = 16, LAYERS = 3, VOCAB = 40, PROMPTS = 5, MOST = 60 };
+static const size_t lengths[PROMPTS] = { 7, 1, 60, 7, 33 };
+static const char tiny[] = "umt5/tiny.safetensors";
+
+static struct rows {
+    float at[PROMPTS][MOST * DIM];
+    size_t written[PROMPTS];
+} wanted;
+
+static struct gpu *gpu;
+static struct nn nn32, nn_bf16, nn_f16;
+static struct umt5_prompt prompts[PROMPTS];
+static uint32_t ids[PROMPTS][MOST];
+
+static int take(void *ctx, size_t prompt, const float *rows, struct cairn_error *err)
+{
+    struct rows *r = ctx;
+    (void)err;
+    r->written[prompt]++;
+    memcpy(r->at[prompt], rows, lengths[prompt] * DIM * sizeof(float));
+    return 0;
+}
+
+static int encode(struct nn *nn, const char *path, uint64_t budget, struct rows *out, struct cairn_error *err)
+{
+    struct umt5 *u = NULL;
+    struct umt5_sink sink = { take, out };
+    memset(out, 0, sizeof(*out));
+    int r =
+        umt5_open(&u, nn, path, budget, err) || umt5_encode(u, prompts, PROMPTS, &sink, NULL, err) ? -1 : 0;
+    umt5_close(u);
+    return r;
+}
+
+static bool same(const struct rows *a, const struct rows *b)
+{
+    for (size_t i = 0; i < PROMPTS; i++)
+        if (a->written[i] != b->written[i] || memcmp(a->at[i], b->at[i], lengths[i] * DIM * sizeof(float)))
+            return false;
+    return true;
+}
+
+static double distance(const struct rows *a, const struct rows *b)
+{
+    double most = 0, error = 0;
+    for (size_t i = 0; i < PROMPTS; i++)
+        for (size_t k = 0; k < lengths[i] * DIM; k++) {
+            most = fmax(most, fabs((double)b->at[i][k]));
+            error = fmax(error, fabs((double)a->at[i][k] - (double)b->at[i][k]));
+        }
+    return error / most;
+}
+
+/* ---- files ---- */
+
+/* How a copy of the model is written. */
+struct form {
+    bool hf;
+    enum dtype matrices, others; /* 0: as they are */
+    float scale;                 /* of fp8 matrices; 0: they have none */
+    bool scale_rows;             /* a scale for each row */
+    const char *weight_scale;    /* how scales are called; NULL: scale_weight */
+    const char *prefix, *embedding;
+    bool decoder, tokenizer, second_embedding;
+    const char *drop, *rename, *to; /* of the official names */
+    const char *poison;             /* gets a NaN */
+    float poison_with;
+    size_t first, n; /* tensors; n 0: all */
+};
+
+static const struct {
+    const char *official, *hf;
+} ends[] = {
+    { "attn.q.weight", "0.SelfAttention.q.weight" },
+    { "attn.k.weight", "0.SelfAttention.k.weight" },
+    { "attn.v.weight", "0.SelfAttention.v.weight" },
+    { "attn.o.weight", "0.SelfAttention.o.weight" },
+    { "ffn.gate.0.weight", "1.DenseReluDense.wi_0.weight" },
+    { "ffn.fc1.weight", "1.DenseReluDense.wi_1.weight" },
+    { "ffn.fc2.weight", "1.DenseReluDense.wo.weight" },
+    { "norm1.weight", "0.layer_norm.weight" },
+    { "norm2.weight", "1.layer_norm.weight" },
+    { "pos_embedding.embedding.weight", "0.SelfAttention.relative_attention_bias.weight" },
+};
+
+static const char *name_in(const struct form *f, struct arena *a, const char *name)
+{
+    const char *prefix = f->prefix ? f->prefix : "";
+    char end[64];
+    unsigned layer;
+    if (f->rename && !strcmp(name, f->rename))
+        return arena_printf(a, "%s%s", prefix, f->to);
+    if (!f->hf)
+        return arena_printf(a, "%s%s", prefix, name);
+    if (!strcmp(name, "norm.weight"))
+        return arena_printf(a, "%sencoder.final_layer_norm.weight", prefix);
+    if (!strcmp(name, "token_embedding.weight"))
+        return arena_printf(a, "%s%s", prefix, f->embedding ? f->embedding : "shared.weight");
+    CHECK(sscanf(name, "blocks.%u.%63s", &layer, end) == 2);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (!strcmp(end, ends[i].official))
+            return arena_printf(a, "%sencoder.block.%u.layer.%s", prefix, layer, ends[i].hf);
+    return name;
+}
+
+struct writing {
+    struct arena arena;
+    struct st_tensor *list;
+    void **bytes;
+    size_t n;
+};
+
+static void *add(struct writing *w, const char *name, enum dtype t, int rank, const uint64_t *shape)
+{
+    size_t n = w->n;
+    struct st_tensor s = {
+        .name = name, .dtype = t, .dtype_text = dtype_safetensors(t), .rank = rank, .elements = 1
+    };
+    uint64_t *own = ARENA_NEW(&w->arena, uint64_t, 2);
+    for (int i = 0; i < rank; i++) {
+        own[i] = shape[i];
+        s.elements *= shape[i];
+    }
+    s.shape = own;
+    s.bytes = s.elements * dtype_size(t);
+    *ARENA_PUSH(&w->arena, w->list, n) = s;
+    void *bytes = arena_alloc(&w->arena, s.bytes + 1);
+    *ARENA_PUSH(&w->arena, w->bytes, w->n) = bytes;
+    return bytes;
+}
+
+static void add_numbers(struct writing *w, const char *name, enum dtype t, int rank, const uint64_t *shape,
+                        const float *numbers)
+{
+    void *bytes = add(w, name, t, rank, shape);
+    dtype_convert(bytes, t, numbers, DTYPE_F32, w->list[w->n - 1].elements, &(struct dtype_how){ 0 });
+}
+
+static void add_scale(struct writing *w, const struct form *f, const char *name, uint64_t rows)
+{
+    const char *end = f->weight_scale ? f->weight_scale : "scale_weight";
+    const char *scale = arena_printf(&w->arena, "%.*s%s", (int)(strlen(name) - strlen("weight")), name, end);
+    uint64_t shape[2] = { f->scale_rows ? rows : 1, 1 };
+    float *numbers = add(w, scale, DTYPE_F32, f->scale_rows ? 2 : 1, shape);
+    for (size_t i = 0; i < shape[0]; i++)
+        numbers[i] = f->scale;
+}
+
+static void add_tensor(struct writing *w, const struct form *f, const struct st_file *file,
+                       const struct st_tensor *t)
+{
+    bool matrix = t->rank == 2 && (strstr(t->name, "attn.") || strstr(t->name, "ffn."));
+    enum dtype to = matrix && f->matrices ? f->matrices : !matrix && f->others ? f->others : t->dtype;
+    float *numbers = ARENA_NEW(&w->arena, float, t->elements);
+    void *raw = arena_alloc(&w->arena, t->bytes);
+    struct cairn_error err = { 0 };
+    REQUIRE(!st_read(file, t, 0, t->elements, raw, &err));
+    dtype_convert(numbers, DTYPE_F32, raw, t->dtype, t->elements, &(struct dtype_how){ 0 });
+    for (size_t i = 0; matrix && f->scale > 0 && i < t->elements; i++)
+        numbers[i] /= f->scale;
+    if (f->poison && !strcmp(f->poison, t->name))
+        numbers[3] = f->poison_with;
+    const char *name = name_in(f, &w->arena, t->name);
+    add_numbers(w, name, to, t->rank, t->shape, numbers);
+    if (matrix && f->scale > 0)
+        add_scale(w, f, name, t->shape[0]);
+    if (f->second_embedding && !strcmp(t->name, "token_embedding.weight"))
+        add_numbers(w, "encoder.embed_tokens.weight", to, t->rank, t->shape, numbers);
+}
+
+static void add_rest(struct writing *w, const struct form *f)
+{
+    static const float zeros[64];
+    const uint64_t shape[2] = { 4, 4 }, none[1] = { 0 }, bytes[1] = { 9 };
+    if (f->scale > 0)
+        add(w, "scaled_fp8", DTYPE_F8_E4M3, 1, none);
+    if (f->decoder) {
+        add_numbers(w, "decoder.block.0.layer.0.SelfAttention.q.weight", DTYPE_F32, 2, shape, zeros);
+        add_numbers(w, "decoder.final_layer_norm.weight", DTYPE_F32, 1, shape, zeros);
+        add_numbers(w, "lm_head.weight", DTYPE_F32, 2, shape, zeros);
+    }
+    if (f->tokenizer)
+        memcpy(add(w, "spiece_model", DTYPE_U8, 1, bytes), "tokenizer", 9);
+}
+
+static void write_form(const char *path, const struct form *f)
+{
+    struct cairn_error err = { 0 };
+    struct st_file file;
+    CLEANUP(st_writer_close) struct st_writer out = { .out = FILE_OUT_NONE };
+    struct writing w = { 0 };
+    REQUIRE(!st_open(&file, check_data(tiny), &err));
+    size_t end = f->n ? f->first + f->n : file.n_tensors;
+    for (size_t i = f->first; i < end && i < file.n_tensors; i++)
+        if (!f->drop || strcmp(file.tensors[i].name, f->drop))
+            add_tensor(&w, f, &file, &file.tensors[i]);
+    add_rest(&w, f);
+    const struct st_contents contents = { w.list, w.n, NULL, 0, ST_ORDER_GIVEN };
+    REQUIRE(!st_writer_open(&out, path, &contents, true, &err));
+    for (size_t i = 0; i < w.n; i++)
+        CHECK(!st_writer_put(&out, i, 0, w.bytes[i], w.list[i].bytes, &err));
+    CHECK(!st_writer_commit(&out, &err));
+    arena_release(&w.arena);
+    st_close(&file);
+}
+
+/* ---- the tests ---- */
+
+static uint64_t least_budget(const struct umt5_info *info, const struct nn *nn)
+{
+    struct umt5_layout l;
+    struct cairn_error ignored;
+    uint64_t no = 0, yes = UINT64_C(1) << 40;
+    while (yes - no > 1) {
+        uint64_t middle = no + (yes - no) / 2;
+        *(umt5_plan(info, nn, middle, &l, &ignored) ? &no : &yes) = middle;
+    }
+    return yes;
+}
+
+static void check_form(const char *what, const char *path)
+{
+    struct cairn_error err = { 0 };
+    static struct rows got;
+    struct umt5_info info;
+    if (encode(&nn32, path, UMT5_NO_LIMIT, &got, &err))
+        CHECK_FAIL_("%s: %s", what, err.msg);
+    else if (!same(&got, &wanted))
+        CHECK_FAIL_("%s: other rows, by %g", what, distance(&got, &wanted));
+    REQUIRE(!umt5_read_info(path, &info, &err));
+    CHECK(info.layers == LAYERS && info.dim == DIM && info.vocab == VOCAB && info.heads == 2);
+    CHECK(info.attention_dim == 12 && info.ffn == 20);
+    if (encode(&nn32, path, least_budget(&info, &nn32), &got, &err))
+        CHECK_FAIL_("%s, streamed: %s", what, err.msg);
+    else if (!same(&got, &wanted))
+        CHECK_FAIL_("%s, streamed: other rows, by %g", what, distance(&got, &wanted));
+}
+
+static void test_forms(void)
+{
+    static const struct {
+        const char *what;
+        struct form form;
+        bool scaled, keeps_fp8;
+    } forms[] = {
+        { "f32, official", { .matrices = DTYPE_F32, .others = DTYPE_F32 }, false, false },
+        { "f16, Hugging Face", { .hf = true, .matrices = DTYPE_F16, .others = DTYPE_F16 }, false, false },
+        { "a prefix", { .hf = true, .prefix = "text_encoders.umt5xxl.transformer." }, false, false },
+        { "an official prefix", { .prefix = "model." }, false, false },
+        { "embed_tokens alone", { .hf = true, .embedding = "encoder.embed_tokens.weight" }, false, false },
+        { "embed_tokens too", { .hf = true, .second_embedding = true }, false, false },
+        { "a whole umT5", { .hf = true, .decoder = true, .second_embedding = true }, false, false },
+        { "ComfyUI f16", { .hf = true, .tokenizer = true, .matrices = DTYPE_F16 }, false, false },
+        { "fp8 scaled",
+          { .hf = true, .matrices = DTYPE_F8_E4M3, .scale = 0.5f, .tokenizer = true },
+          true,
+          true },
+        { "fp8 with scales by row",
+          { .hf = true,
+            .matrices = DTYPE_F8_E4M3,
+            .scale = 0.5f,
+            .scale_rows = true,
+            .weight_scale = "weight_scale" },
+          true,
+          true },
+        { "fp8 without scales",
+          { .hf = true, .matrices = DTYPE_F8_E4M3, .others = DTYPE_F8_E4M3 },
+          false,
+          true },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        struct cairn_error err = { 0 };
+        struct umt5_info info;
+        char path[300];
+        snprintf(path, sizeof(path), "%s", in_folder(new_folder(), "umt5.safetensors"));
+        write_form(path, &forms[i].form);
+        check_form(forms[i].what, path);
+        REQUIRE(!umt5_read_info(path, &info, &err));
+        CHECK(info.scaled == forms[i].scaled && info.keeps_fp8 == forms[i].keeps_fp8);
+        CHECK(info.official == !forms[i].form.hf && info.has_tokenizer == forms[i].form.tokenizer);
+    }
+    check_form("a .pth file", check_data("umt5/tiny.pth"));
+}
+
+/* Shards with and without an index, and folders of folders. */
+static void test_folders(void)
+{
+    char root[200], dir[300], path[400];
+    struct form f = { .hf = true, .first = 0, .n = 12 };
+    snprintf(root, sizeof(root), "%s", new_folder());
+    snprintf(dir, sizeof(dir), "%s/text_encoder", root);
+    mkdir(dir, 0755);
+    snprintf(path, sizeof(path), "%s/model-00001-of-00002.safetensors", dir);
+    write_form(path, &f);
+    f.first = 12;
+    f.n = 100;
+    snprintf(path, sizeof(path), "%s/model-00002-of-00002.safetensors", dir);
+    write_form(path, &f);
+    check_form("a shard", path);
+    check_form("a folder of shards", dir);
+    check_form("diffusers' root", root);
+
+    char official[200], vae[300];
+    snprintf(official, sizeof(official), "%s", new_folder());
+    snprintf(path, sizeof(path), "%s/models_t5_umt5-xxl-enc-bf16.safetensors", official);
+    write_form(path, &(struct form){ 0 });
+    snprintf(vae, sizeof(vae), "%s/other.safetensors", official);
+    write_form(vae, &(struct form){ .n = 1 }); /* not an encoder */
+    check_form("an official folder", official);
+
+    struct cairn_error err = { 0 };
+    static struct rows got;
+    snprintf(vae, sizeof(vae), "%s/second.safetensors", official);
+    write_form(vae, &(struct form){ .hf = true });
+    CHECK(encode(&nn32, official, UMT5_NO_LIMIT, &got, &err) && err.code == CAIRN_EUSAGE);
+    CHECK(encode(&nn32, new_folder(), UMT5_NO_LIMIT, &got, &err) && err.code == CAIRN_EUSAGE);
+    CHECK(encode(&nn32, "/there/is/none", UMT5_NO_LIMIT, &got, &err) && err.code == CAIRN_EIO);
+}
+
+static void test_tokenizer(void)
+{
+    struct cairn_error err = { 0 };
+    CLEANUP(str_release) struct str spiece = { 0 };
+    char path[300];
+    snprintf(path, sizeof(path), "%s", in_folder(new_folder(), "umt5.safetensors"));
+    write_form(path, &(struct form){ .hf = true, .tokenizer = true });
+    REQUIRE(!umt5_read_tokenizer(path, &spiece, &err));
+    CHECK(spiece.len == 9 && !memcmp(spiece.s, "tokenizer", 9));
+    CHECK(umt5_read_tokenizer(check_data(tiny), &spiece, &err) && err.code == CAIRN_ELACK);
+}
+
+/* Each is refused, and the message names what is wrong. */
+static void test_bad_files(void)
+{
+    static const struct {
+        struct form form;
+        const char *says[2];
+    } bad[] = {
+        { { .drop = "blocks.1.attn.k.weight" }, { "blocks.1.attn.k.weight", "missing" } },
+        { { .hf = true,
+            .rename = "blocks.2.ffn.fc2.weight",
+            .to = "encoder.block.2.layer.1.DenseReluDense.wO.weight" },
+          { "encoder.block.2.layer.1.DenseReluDense.wo.weight", "wO" } },
+        { { .drop = "blocks.0.pos_embedding.embedding.weight" }, { "pos_embedding", "missing" } },
+        { { .drop = "token_embedding.weight" }, { "token_embedding.weight", "missing" } },
+        { { .drop = "norm.weight" }, { "norm.weight", "missing" } },
+        { { .rename = "norm.weight", .to = "blocks.7.norm1.weight" }, { "missing", "blocks.3" } },
+        { { .poison = "blocks.1.ffn.fc1.weight", .poison_with = NAN }, { "blocks.1.ffn.fc1.weight", "" } },
+        { { .poison = "blocks.2.norm1.weight", .poison_with = INFINITY }, { "blocks.2.norm1.weight", "" } },
+        { { .hf = true, .matrices = DTYPE_F8_E4M3, .scale = 0.5f, .weight_scale = "wrong_scale" },
+          { "scale", "" } },
+        { { .n = 1 }, { "token_embedding.weight", "" } },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        static struct rows got;
+        struct cairn_error err = { 0 };
+        char path[300];
+        snprintf(path, sizeof(path), "%s", in_folder(new_folder(), "umt5.safetensors"));
+        write_form(path, &bad[i].form);
+        CHECK(encode(&nn32, path, UMT5_NO_LIMIT, &got, &err) && err.code == CAIRN_EFORMAT);
+        for (int k = 0; k < 2; k++)
+            if (!strstr(err.msg, bad[i].says[k]))
+                CHECK_FAIL_("case %zu: \"%s\" has no \"%s\"", i, err.msg, bad[i].says[k]);
+    }
+}
+
+/* T5 has a bias in its first block alone; a Wan transformer and a VAE are no text encoders. */
+static void test_others(void)
+{
+    static struct rows got;
+    struct cairn_error err = { 0 };
+    char path[300];
+    snprintf(path, sizeof(path), "%s", in_folder(new_folder(), "t5.safetensors"));
+    write_form(path, &(struct form){ .hf = true, .drop = "blocks.1.pos_embedding.embedding.weight" });
+    CHECK(encode(&nn32, path, UMT5_NO_LIMIT, &got, &err) && err.code == CAIRN_EFORMAT &&
+          strstr(err.msg, "T5"));
+    CHECK(encode(&nn32, check_data("wan/tiny.safetensors"), UMT5_NO_LIMIT, &got, &err) &&
+          err.code == CAIRN_EFORMAT);
+    CHECK(strstr(err.msg, "Wan transformer") != NULL);
+}
+
+/* From all on the device down to one layer at a time, and peak memory obeys. */
+static void test_budgets(void)
+{
+    struct cairn_error err = { 0 };
+    struct umt5_info info;
+    struct umt5_layout l;
+    static struct rows got;
+    char path[300];
+    snprintf(path, sizeof(path), "%s", check_data(tiny));
+    size_t seen = 0;
+    REQUIRE(!umt5_read_info(path, &info, &err));
+    uint64_t least = least_budget(&info, &nn32);
+    REQUIRE(!umt5_plan(&info, &nn32, UMT5_NO_LIMIT, &l, &err));
+    uint64_t most = l.weights + l.work;
+    CHECK(l.resident == LAYERS && l.embedding && l.windows == 0);
+    for (uint64_t budget = least; budget <= most; budget += budget < 2 * least ? 1000 : least) {
+        struct umt5 *u = NULL;
+        struct umt5_sink sink = { take, &got };
+        memset(&got, 0, sizeof(got));
+        uint64_t before = gpu_allocated(gpu).bytes;
+        if (umt5_open(&u, &nn32, path, budget, &err) || umt5_encode(u, prompts, PROMPTS, &sink, NULL, &err))
+            CHECK_FAIL_("%llu bytes: %s", (unsigned long long)budget, err.msg);
+        CHECK(same(&got, &wanted));
+        CHECK(gpu_allocated(gpu).bytes - before <= budget);
+        seen |= (size_t)1 << (umt5_layout(u)->resident + 4 * umt5_layout(u)->windows);
+        umt5_close(u);
+        CHECK(gpu_allocated(gpu).bytes == before);
+    }
+    CHECK(gpu_allocated(gpu).most_bytes <= most + blas_device_bytes(gpu_info(gpu)->api) * 4 + (1 << 20));
+    CHECK(seen & ((size_t)1 << (0 + 4 * 1))); /* one layer at a time */
+    CHECK(seen & ((size_t)1 << (0 + 4 * 2)));
+    CHECK(seen & ((size_t)1 << 3));
+    CHECK(encode(&nn32, path, least - 1, &got, &err) && err.code == CAIRN_ENOMEM);
+}
+
+/* umT5-XXL on the cards that people have: nothing is allocated for a plan. */
+static void test_full_size(void)
+{
+    struct umt5_info xxl = {
+        .vocab = 256384, .dim = 4096, .attention_dim = 4096, .heads = 64, .ffn = 10240, .layers = 24
+    };
+    struct umt5_layout l;
+    struct cairn_error err = { 0 };
+    CHECK(!umt5_plan(&xxl, &nn_bf16, UINT64_C(7) << 30, &l, &err) && l.resident < 24 && l.windows == 2);
+    CHECK(l.weights + l.work <= UINT64_C(7) << 30 && l.rows >= 512);
+    CHECK(!umt5_plan(&xxl, &nn_bf16, UINT64_C(2) << 30, &l, &err) && l.weights + l.work <= UINT64_C(2) << 30);
+    CHECK(l.host_most <= UINT64_C(2) << 30);
+    CHECK(!umt5_plan(&xxl, &nn_bf16, UINT64_C(24) << 30, &l, &err) && l.resident == 24 && l.embedding);
+    CHECK(umt5_plan(&xxl, &nn_bf16, 100 << 20, &l, &err) && err.code == CAIRN_ENOMEM);
+    xxl.keeps_fp8 = true;
+    CHECK(!umt5_plan(&xxl, &nn_bf16, UINT64_C(7) << 30, &l, &err) && l.resident == 24);
+}
+
+/* 16-bit storage, also with fp8 on the device, and more rows than one pass has. */
+static void test_narrow(void)
+{
+    struct cairn_error err = { 0 };
+    static struct rows got;
+    char path[300];
+    snprintf(path, sizeof(path), "%s", in_folder(new_folder(), "umt5.safetensors"));
+    write_form(path, &(struct form){ .hf = true, .matrices = DTYPE_F8_E4M3, .scale = 0.5f });
+    struct nn *nns[] = { &nn_bf16, &nn_f16 };
+    for (size_t i = 0; i < ARRAY_LEN(nns); i++) {
+        double most = nns[i] == &nn_bf16 ? 0.04 : 0.01;
+        CHECK(!encode(nns[i], check_data(tiny), UMT5_NO_LIMIT, &got, &err) && distance(&got, &wanted) < most);
+        CHECK(!encode(nns[i], path, UMT5_NO_LIMIT, &got, &err) && distance(&got, &wanted) < most);
+        printf("# %s: %.3g\n", gpu_storage_name(nns[i]->storage), distance(&got, &wanted));
+    }
+}
+
+static size_t many_written;
+static int take_many(void *ctx, size_t prompt, const float *rows, struct cairn_error *err)
+{
+    (void)err;
+    (void)ctx;
+    size_t which = prompt % PROMPTS;
+    for (size_t i = 0; i < lengths[which] * DIM; i++)
+        CHECK(fabsf(rows[i] - wanted.at[which][i]) < 1e-4f);
+    many_written++;
+    return 0;
+}
+
+static uint64_t last_done, last_total;
+static void note(void *ctx, uint64_t done, uint64_t total)
+{
+    (void)ctx;
+    CHECK(done > last_done || !last_done);
+    last_done = done;
+    last_total = total;
+}
+static bool stop(void *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
+/* Many passes, resident and streamed: hidden states go through the host then. */
+static void test_many(void)
+{
+    enum { TURNS = 100 };
+    struct cairn_error err = { 0 };
+    static struct umt5_prompt many[TURNS * PROMPTS];
+    struct umt5_info info;
+    for (size_t i = 0; i < ARRAY_LEN(many); i++)
+        many[i] = prompts[i % PROMPTS];
+    REQUIRE(!umt5_read_info(check_data(tiny), &info, &err));
+    for (int least = 0; least < 2; least++) {
+        struct umt5 *u = NULL;
+        struct umt5_sink sink = { take_many, NULL };
+        struct umt5_hooks hooks = { .progress = note };
+        many_written = last_done = 0;
+        REQUIRE(!umt5_open(&u, &nn32, check_data(tiny), least ? least_budget(&info, &nn32) : UMT5_NO_LIMIT,
+                           &err));
+        CHECK(!umt5_encode(u, many, ARRAY_LEN(many), &sink, &hooks, &err));
+        CHECK(many_written == ARRAY_LEN(many) && last_done == last_total && last_total);
+        hooks = (struct umt5_hooks){ .stop = stop };
+        CHECK(umt5_encode(u, many, ARRAY_LEN(many), &sink, &hooks, &err));
+        umt5_close(u);
+    }
+}
+
+static void test_bad_prompts(void)
+{
+    struct cairn_error err = { 0 };
+    struct umt5 *u = NULL;
+    static struct rows got;
+    struct umt5_sink sink = { take, &got };
+    uint32_t large[] = { 3, VOCAB, 1 };
+    static uint32_t endless[1 << 13];
+    REQUIRE(!umt5_open(&u, &nn32, check_data(tiny), UMT5_NO_LIMIT, &err));
+    CHECK(umt5_encode(u, &(struct umt5_prompt){ large, 3 }, 1, &sink, NULL, &err) &&
+          err.code == CAIRN_EUSAGE);
+    CHECK(umt5_encode(u, &(struct umt5_prompt){ large, 0 }, 1, &sink, NULL, &err) &&
+          err.code == CAIRN_EUSAGE);
+    CHECK(umt5_encode(u, &(struct umt5_prompt){ endless, 1 << 13 }, 1, &sink, NULL, &err) &&
+          err.code == CAIRN_EUSAGE);
+    CHECK(!umt5_encode(u, NULL, 0, &sink, NULL, &err));
+    umt5_close(u);
+}
+
+/* Weights that overflow, first to NaN and then to rows of zeros: the error names the prompt and the layer. */
+static void test_odd_rows(void)
+{
+    static const struct {
+        const char *tensor;
+        float value;
+    } odd[] = {
+        { "blocks.1.ffn.gate.0.weight", 3.3e38f },
+        { "blocks.1.ffn.fc2.weight", 1e30f },
+        { "blocks.1.norm2.weight", 3e38f },
+    };
+    static struct rows got;
+    for (size_t i = 0; i < ARRAY_LEN(odd); i++) {
+        struct cairn_error err = { 0 };
+        char path[300];
+        snprintf(path, sizeof(path), "%s", in_folder(new_folder(), "umt5.safetensors"));
+        write_form(path, &(struct form){ .matrices = DTYPE_F32,
+                                         .others = DTYPE_F32,
+                                         .poison = odd[i].tensor,
+                                         .poison_with = odd[i].value });
+        CHECK(encode(&nn32, path, UMT5_NO_LIMIT, &got, &err) && err.code == CAIRN_EFORMAT);
+        if (!strstr(err.msg, "prompt ") || !strstr(err.msg, "layer "))
+            CHECK_FAIL_("case %zu: %s", i, err.msg);
+        printf("# %s\n", err.msg);
+    }
+}
+
+static void test_buckets(void)
+{
+    CHECK(umt5_bucket(0) == 0 && umt5_bucket(-7) == 7 && umt5_bucket(7) == 23);
+    CHECK(umt5_bucket(-8) == 8 && umt5_bucket(-11) == 8 && umt5_bucket(-12) == 9);
+    CHECK(umt5_bucket(-90) == 14 && umt5_bucket(-91) == 15 && umt5_bucket(-100000) == 15 &&
+          umt5_bucket(100000) == 31);
+}
+
+int main(int argc, char **argv)
+{
+    struct cairn_error err = { 0 };
+    uint32_t state = 7;
+    if (gpu_open(argc > 1 ? argv[1] : "cpu", &gpu, &err) || nn_open(&nn32, gpu, GPU_F32, &err) ||
+        nn_open(&nn_bf16, gpu, GPU_BF16, &err) || nn_open(&nn_f16, gpu, GPU_F16, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        return 99;
+    }
+    tree_make(&tmp);
+    for (size_t i = 0; i < PROMPTS; i++) {
+        for (size_t k = 0; k < lengths[i]; k++) {
+            state = state * 1664525 + 1013904223;
+            ids[i][k] = k + 1 == lengths[i] ? 1 : 2 + (state >> 20) % (VOCAB - 2);
+        }
+        prompts[i] = (struct umt5_prompt){ ids[i], lengths[i] };
+    }
+    if (encode(&nn32, check_data(tiny), UMT5_NO_LIMIT, &wanted, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        return 99;
+    }
+    RUN(test_buckets);
+    RUN(test_forms);
+    RUN(test_folders);
+    RUN(test_tokenizer);
+    RUN(test_bad_files);
+    RUN(test_others);
+    RUN(test_budgets);
+    RUN(test_full_size);
+    RUN(test_narrow);
+    RUN(test_many);
+    RUN(test_bad_prompts);
+    RUN(test_odd_rows);
+    tree_remove(&tmp);
+    nn_close(&nn32);
+    nn_close(&nn_bf16);
+    nn_close(&nn_f16);
+    gpu_close(gpu);
+    return check_done();
+}
