@@ -16,6 +16,8 @@ import tap
 
 try:
     import sentencepiece
+    import tokenizers
+    from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers, trainers
 except ImportError:  # an interpreter of the user's own
     sentencepiece = None
 
@@ -156,5 +158,121 @@ def the_ids_of_sentencepiece():
                 yield f'{name}: </s>, <unk> and the number of ids are {about}, want {want}'
 
 
+# ---- tokenizers ----
+
+def fields(message):
+    """(number, value) of a message in the encoding of protocol buffers."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte, at = message[at], at + 1
+            value, shift = value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value
+    while at < len(message):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        else:
+            size = varint() if key & 7 == 2 else 4
+            yield key >> 3, message[at:at + size]
+            at += size
+
+
+def pieces_and_map(path):
+    """What a converter takes from a model: the pieces with their scores, and the charsmap."""
+    with open(path, 'rb') as f:
+        model = list(fields(f.read()))
+    pieces = [dict(fields(value)) for number, value in model if number == 1]
+    charsmap = dict(fields(dict(model)[3])).get(2, b'')
+    return [(p[1].decode(), struct.unpack('<f', p[2])[0] if 2 in p else 0.0) for p in pieces], charsmap
+
+
+def t5_normalizer(charsmap):
+    steps = [normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(' {2,}'), '▁')]
+    return normalizers.Sequence(([normalizers.Precompiled(charsmap)] if charsmap else []) + steps)
+
+
+def tokenizer(vocab, unknown, fallback=False, normalizer=None, splitter=None, added=()):
+    t = tokenizers.Tokenizer(tokenizers.models.Unigram(vocab, unknown, fallback))
+    if normalizer:
+        t.normalizer = normalizer
+    if splitter:
+        t.pre_tokenizer = splitter
+    t.add_tokens([a for a in added if not a.special])
+    t.add_special_tokens([a for a in added if a.special])
+    return t
+
+
+def metaspace(scheme='always', split=True, replacement='▁'):
+    return pre_tokenizers.Metaspace(replacement=replacement, prepend_scheme=scheme, split=split)
+
+
+ADDED = [AddedToken('</s>', special=True), AddedToken('<mask>', special=True, lstrip=True), AddedToken('<extra_id_0>', special=True, rstrip=True),
+         AddedToken('st', single_word=True), AddedToken('[X]', normalized=False), AddedToken('[ X ]', normalized=True), AddedToken('日本', normalized=True),
+         AddedToken('日本語', normalized=True), AddedToken('ﬁ', normalized=True), AddedToken('s_', lstrip=True, rstrip=True, normalized=True)] if sentencepiece else []
+
+
+def tokenizers_to_try(folder):
+    """(name, tokenizer, the share of the texts): converted models, and one that the package trained."""
+    vocab, charsmap = pieces_and_map(train(folder, 'plain', {'pad_id': 0, 'eos_id': 1, 'unk_id': 2, 'bos_id': -1}))
+    both = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace()])
+    yield 't5', tokenizer(vocab, 2, False, t5_normalizer(charsmap), metaspace()), 1
+    yield 't5-added', tokenizer(vocab, 2, False, t5_normalizer(charsmap), metaspace(), ADDED), 4
+    yield 'xlmr', tokenizer(vocab, 2, False, normalizers.Precompiled(charsmap), both, ADDED), 4
+    yield 'first', tokenizer(vocab, 2, False, t5_normalizer(charsmap), metaspace('first'), ADDED), 4
+    yield 'first-words', tokenizer(vocab, 2, False, normalizers.Precompiled(charsmap), pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), metaspace('first')]), ADDED[3:]), 8
+    yield 'first-replaced', tokenizer(vocab, 2, False, normalizers.Sequence(
+        [normalizers.Replace('st', 'S'), normalizers.Replace('a', ''), normalizers.Nmt(), normalizers.Strip()]), metaspace('first', False)), 8
+    yield 'never', tokenizer(vocab, 2, False, normalizers.Replace(Regex(r'\s+'), ' '), metaspace('never')), 8
+    yield 'whole', tokenizer(vocab, 2, False, normalizers.Sequence([normalizers.Nmt(), normalizers.Prepend('▁'), normalizers.Replace(' ', '▁')])), 8
+    yield 'unsplit', tokenizer(vocab, 2, False, normalizers.Strip(), metaspace('always', False)), 8
+    yield 'bare', tokenizer(vocab, 2, False), 8
+    vocab, charsmap = pieces_and_map(train(folder, 'bytes', MODELS['bytes']))
+    yield 'bytes', tokenizer(vocab, 0, True, t5_normalizer(charsmap), metaspace(), ADDED[:1]), 4
+    yield 'few-bytes', tokenizer([v for v in vocab if v[0] != '<0x80>'], 0, True, None, metaspace()), 8
+    vocab, charsmap = pieces_and_map(train(folder, 'rules', MODELS['rules']))
+    yield 'rules', tokenizer(vocab, 0, False, t5_normalizer(charsmap), metaspace()), 8
+    t = tokenizer([('<unk>', 0.0)], 0, False, normalizers.Precompiled(charsmap), metaspace())
+    t.train_from_iterator(corpus(), trainers.UnigramTrainer(vocab_size=900, show_progress=False, unk_token='<unk>', special_tokens=['<unk>', '</s>']))
+    yield 'trained', t, 2
+
+
+def the_ids_of_tokenizers():
+    if not sentencepiece:
+        raise tap.Skip('this Python has no sentencepiece or no tokenizers')
+    with tempfile.TemporaryDirectory() as folder:
+        for i, (name, made, of) in enumerate(tokenizers_to_try(folder)):
+            path = os.path.join(folder, name + '.json')
+            made.save(path, pretty=bool(i % 2))
+            # Read again, as others will: what is read is not always what was saved.
+            library = tokenizers.Tokenizer.from_file(path)
+            some = [t for t in share(i, of) if t.decode(errors='replace').encode() == t]
+            _, ours = cairn(path, some)
+            yield from differences(name, some, ours, [e.ids for e in library.encode_batch([t.decode() for t in some], add_special_tokens=False)])
+
+
+def what_is_not_supported_is_named():
+    if not sentencepiece:
+        raise tap.Skip('this Python has no sentencepiece or no tokenizers')
+    vocab = [('<unk>', 0.0), ('a', -1.0)]
+    cases = {'BertNormalizer': tokenizer(vocab, 0, False, normalizers.BertNormalizer()), 'ByteLevel': tokenizer(vocab, 0, False, None, pre_tokenizers.ByteLevel()),
+             '[ab]c': tokenizer(vocab, 0, False, normalizers.Replace(Regex('[ab]c'), 'x')), 'WordLevel': tokenizers.Tokenizer(tokenizers.models.WordLevel({'a': 0}, 'a'))}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, made in cases.items():
+            path = os.path.join(folder, 'x.json')
+            made.save(path)
+            try:
+                cairn(path, [])
+                yield f'{name} is accepted'
+            except RuntimeError as e:
+                if name not in str(e):
+                    yield f'{name} is not named: {e}'
+
+
 if __name__ == '__main__':
-    tap.run([the_ids_of_sentencepiece])
+    tap.run([the_ids_of_sentencepiece, the_ids_of_tokenizers, what_is_not_supported_is_named])
