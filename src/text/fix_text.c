@@ -83,21 +83,38 @@ static int compose(const struct runes *in, struct runes *out, struct cairn_error
     return 0;
 }
 
+/* Only characters that nothing below would change. */
+static bool is_plain(const struct runes *text)
+{
+    for (size_t i = 0; i < text->n; i++)
+        if (text->at[i] != '\n' && text->at[i] != '\t' && (text->at[i] < 0x20 || text->at[i] > 0x7e))
+            return false;
+    return true;
+}
+
+static int fix_characters(struct runes *text, struct cairn_error *err)
+{
+    CLEANUP(runes_release) struct runes replaced = { 0 };
+    CLEANUP(runes_release) struct runes removed = { 0 };
+    if (is_plain(text))
+        return 0;
+    fix_encoding(text);
+    replace_characters(text, &replaced);
+    remove_characters(&replaced, &removed);
+    text->n = 0;
+    return compose(&removed, text, err);
+}
+
+/* Fixes the text again until nothing changes: a reference may hide another, or mojibake. */
 static int fix_piece(struct runes *text, bool unescape, struct cairn_error *err)
 {
     for (;;) {
-        CLEANUP(runes_release) struct runes decoded = { 0 };
-        CLEANUP(runes_release) struct runes replaced = { 0 };
-        CLEANUP(runes_release) struct runes removed = { 0 };
         CLEANUP(runes_release) struct runes fixed = { 0 };
         if (unescape)
-            html_unescape_strict(text, &decoded);
+            html_unescape_strict(text, &fixed);
         else
-            runes_addn(&decoded, text->at, text->n);
-        fix_encoding(&decoded);
-        replace_characters(&decoded, &replaced);
-        remove_characters(&replaced, &removed);
-        if (compose(&removed, &fixed, err))
+            runes_addn(&fixed, text->at, text->n);
+        if (fix_characters(&fixed, err))
             return -1;
         if (runes_equal(text, &fixed))
             return 0;

@@ -120,8 +120,11 @@ void html_unescape(const struct runes *in, struct runes *out)
         } else if (at[0] == '&') {
             size = browser_name(at, left, out);
         }
-        if (!size)
-            runes_addn(out, at, size = 1);
+        if (!size) {
+            for (size = 1; size < left && at[size] != '&';)
+                size++;
+            runes_addn(out, at, size);
+        }
         i += size;
     }
 }
@@ -175,8 +178,11 @@ void html_unescape_strict(const struct runes *in, struct runes *out)
 {
     for (size_t i = 0; i < in->n;) {
         size_t size = in->at[i] == '&' ? strict_reference(in->at + i, in->n - i, out) : 0;
-        if (!size)
-            runes_addn(out, in->at + i, size = 1);
+        if (!size) {
+            for (size = 1; i + size < in->n && in->at[i + size] != '&';)
+                size++;
+            runes_addn(out, in->at + i, size);
+        }
         i += size;
     }
 }

@@ -104,16 +104,14 @@ static const struct rule rules[] = {
     RULE(ONE_OF("в"), ONE_OF("Ђ")),
     RULE(ONE_OF("ВГРС"), OF_OR(C1 | BAD | OPENING | CLOSING | CURRENCY, "°µ"), ONE_OF("ВГРС")),
     RULE(ONE_OF("Г"), ONE_OF("ў"), ONE_OF("В"), ONE_OF("Ђ"), ONE_OF("В"), OF(NOT_NEWLINE), OF_OR(AZ, " ")),
-    /* Windows-1252, where the second byte was a space or stands for itself. */
-    RULE(ONE_OF("Ã"), ONE_OF("\u00a0¡")),
+    /* Windows-1252, where the second byte became a space. */
     RULE(OF(AZ_LOWER), ONE_OF("ÃÂ"), ONE_OF(" ")),
     RULE(OF(AZ_LOWER), OF(SPACE), ONE_OF("ÃÂ"), ONE_OF(" ")),
     { { ONE_OF("ÃÂ"), ONE_OF(" ") }, true },
-    RULE(OF_OR(AZ_LOWER | CLOSING, ".,?!"), ONE_OF("Â"), OF_OR(OPENING | CLOSING, " ")),
-    /* Windows-1253, Windows-1257. */
+    RULE(OF_OR(CLOSING, ".,?!"), ONE_OF("Â"), ONE_OF(" ")),
+    /* Windows-1253. */
     RULE(ONE_OF("β"), ONE_OF("€"), ONE_OF("™\u00a0Ά\u00ad®°")),
     RULE(ONE_OF("ΒΓΞΟ"), OF_OR(C1 | BAD | OPENING | CLOSING | CURRENCY, "°"), ONE_OF("ΒΓΞΟ")),
-    RULE(ONE_OF("ā"), ONE_OF("€")),
 };
 
 static uint32_t table_classes(uint32_t c)

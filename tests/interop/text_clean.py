@@ -34,7 +34,7 @@ SENTENCES = [
 CONTROLS = ['\0', '\x01', '\x0b', '\x0c', '\x1a', '\x1b', '\x1c', '\x1f', '\x7f', '\x85', '\x9b', '\u200b',
             '\u200d', '\u206a', '\ufeff', '\ufffc', '\ufffd', '\ufffe',
             '\U0001fffe', '\u00ad', '\x1b[31;1m', '\x1b[m', '\x1b[٣m', '\x1b[0', '\t', '\r', '\n', '\r\n', '\u3000', '\u2003']
-PASTED = ['à', 'Ã', 'Â', 'Ã ', ' Â ', 'â€™', 'â€œ', 'â€�', 'Ã©', 'вЂ™', 'β€™', 'ā€™', '√©', '‚Äô', 'í\xa0½í¸\x80',
+PASTED = ['à', '.Â ', '™Â x', 'Ã', 'Â', 'Ã ', ' Â ', 'â€™', 'â€œ', 'â€�', 'Ã©', 'вЂ™', 'β€™', 'ā€™', '√©', '‚Äô', 'í\xa0½í¸\x80',
           'À\x80', '?', '�', '\xa0', 'Ã\xa0', '<', '&']
 ENCODINGS = ['latin-1', 'cp1252', 'cp1251', 'cp1250', 'cp1253', 'cp1254', 'cp1257', 'iso-8859-2', 'macroman', 'cp437']
 
@@ -148,6 +148,12 @@ def juxtaposed(rng):
     return ''.join(rng.choice(suspects()) for _ in range(rng.randrange(1, 9)))
 
 
+def misread(rng):
+    """One or two characters of any script, read with another encoding: few rules see each of them."""
+    text = broken(rng, ''.join(rng.choice(characters()) for _ in range(rng.choice([1, 1, 2]))))
+    return rng.choice(['', '', 'a', 'É', ' ']) + text + rng.choice(['', '', 'z', ' '])
+
+
 def mixture(rng):
     one_of = [lambda r, pool=pool: r.choice(pool) for pool in (CONTROLS, PASTED, characters())]
     makers = [piece, juxtaposed, entity, *one_of]
@@ -193,4 +199,4 @@ def every_pair():
 
 
 tap.run([every_entity, every_pair, case(mojibake, 8000, 1), case(entities, 3000, 2), case(juxtaposed, 4000, 3),
-         case(mixture, 4000, 4), case(spoiled, 1500, 6)])
+         case(mixture, 4000, 4), case(spoiled, 1500, 6), case(misread, 10000, 7)])

@@ -50,6 +50,7 @@ static void mojibake(void)
 {
     CHECK_STR(cleaned("cafÃ© sÃ³ â€œyesâ€�"), "café só \"yes\ufffd");
     CHECK_STR(cleaned("voilÃ  le travail; Ã  la mode; Ã s vezes"), "voilà le travail; à la mode; às vezes");
+    CHECK_STR(cleaned("Done.Â Next"), "Done. Next");
     CHECK_STR(cleaned("l’humanitÃ©"), "l'humanité");
     CHECK_STR(cleaned("ÃƒÂ©"), "é");
     CHECK_STR(cleaned("РџСЂРёРІРµС‚"), "Привет");
