@@ -160,7 +160,7 @@ static int read_groups(struct ask *a, char **names, int n)
         if (!wan && !is_one_of(bench_groups, names[i]))
             return options_error("bench",
                                  "unknown bench \"%s\"; choose copy, norm, softmax, cross_entropy, adamw, "
-                                 "gemm, attention or wan",
+                                 "gemm, attention, conv or wan",
                                  names[i]);
         a->any_wan = a->any_wan || wan;
         a->any_kernel = a->any_kernel || !wan;
@@ -197,7 +197,8 @@ int cmd_bench(int argc, char **argv)
         OPT_END,
     };
     const struct opt_usage usage = {
-        .synopsis = "cairn bench [options] [copy|norm|softmax|cross_entropy|adamw|gemm|attention|wan]...",
+        .synopsis =
+            "cairn bench [options] [copy|norm|softmax|cross_entropy|adamw|gemm|attention|conv|wan]...",
         .about = "Measures a device: copies between it and the host, and what share of the device's speed "
                  "cairn's kernels reach, relative to a ceiling measured in the same run. \"wan\" trains one "
                  "block of a Wan model with random weights, and is measured only when named. Ctrl-C ends it "

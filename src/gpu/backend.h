@@ -12,6 +12,18 @@ struct gpu_kernel {
     void *handle; /* the backend's */
 };
 
+/* A tensor in device memory of which a chip copies boxes by itself. */
+enum { GPU_BOX_RANK = 5, GPU_BOX_BYTES = 128 };
+struct gpu_box_map {
+    const void *at; /* aligned to 16 bytes */
+    enum gpu_storage storage;
+    unsigned rank;
+    uint64_t sizes[GPU_BOX_RANK];       /* innermost first */
+    uint64_t strides[GPU_BOX_RANK - 1]; /* bytes, multiples of 16, of all dimensions but the innermost */
+    uint32_t box[GPU_BOX_RANK];         /* innermost: 128 bytes */
+    uint32_t steps[GPU_BOX_RANK];       /* of the box, each so many elements are copied */
+};
+
 struct gpu_backend {
     enum gpu_api api;
     /* Adds the devices it finds.  Also 0 if there are none; -1 with the reason if the library is unusable. */
@@ -42,6 +54,8 @@ struct gpu_backend {
     int (*graph_launch)(struct gpu *g, struct gpu_graph *graph, struct gpu_stream *s,
                         struct cairn_error *err);
     void (*graph_close)(struct gpu *g, struct gpu_graph *graph);
+    /* Describes a tensor for kernels that copy boxes of it, in GPU_BOX_BYTES; NULL in a backend without. */
+    int (*box_map)(struct gpu *g, const struct gpu_box_map *map, void *out, struct cairn_error *err);
 };
 enum { GPU_UP, GPU_DOWN, GPU_WITHIN }; /* directions of a copy */
 

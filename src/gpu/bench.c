@@ -11,8 +11,8 @@
 enum { ROUNDS = 7 };
 static const float least_ms = 4; /* a round must be long enough to time */
 
-const char *const bench_groups[] = { "copy",  "norm", "softmax",   "cross_entropy",
-                                     "adamw", "gemm", "attention", NULL };
+const char *const bench_groups[] = { "copy",      "norm", "softmax", "cross_entropy", "adamw", "gemm",
+                                     "attention", "conv", NULL };
 
 size_t bench_number_size(enum gpu_storage s)
 {

@@ -431,6 +431,7 @@ static int attention_both(struct bench *b, const struct bench_row *r, struct ben
 #define COPY(kind, formats) .group = "copy", .inputs = 2, .ceiling = kind, .has_formats = formats
 #define MOVES(of, in) .group = of, .inputs = in, .ceiling = BY_COPY, .has_formats = true
 #define MATRICES(of, in) .group = of, .inputs = in, .ceiling = BY_MATRIX, .has_formats = true
+#define CONV MATRICES("conv", 4), .once = bench_conv, .prepare = fill_bias
 const struct bench_row bench_rows[] = {
     { COPY(BY_COPY, false), .name = "on the device", .once = copy_within },
     { COPY(BY_COPY, true), .name = "copy kernel", .once = copy_kernel },
@@ -444,6 +445,10 @@ const struct bench_row bench_rows[] = {
     { MOVES("norm", 1), .name = "rms_norm", .once = norm, .by = "rms_norm", .prepare = fill_weights },
     { MOVES("norm", 2), .name = "rms_norm backward", .once = norm_backward, .by = "rms_norm_backward",
       .prepare = fill_weights },
+    { MOVES("norm", 1), .name = "norm_silu, 96 columns", .once = bench_norm_silu, .keys = 96,
+      .prepare = fill_bias },
+    { MOVES("norm", 1), .name = "norm_silu, 384 columns", .once = bench_norm_silu, .keys = 384,
+      .prepare = fill_bias },
     { MOVES("softmax", 1), .name = "softmax", .once = softmax, .by = "softmax" },
     { MOVES("softmax", 2), .name = "softmax backward", .once = softmax_backward, .by = "softmax_backward" },
     { MOVES("cross_entropy", 1), .name = "loss and gradient", .once = cross_entropy, .by = "cross_entropy",
@@ -468,5 +473,17 @@ const struct bench_row bench_rows[] = {
     { MATRICES("attention", 4), .name = "with backward", .once = attention_both },
     { MATRICES("attention", 4), .name = "with backward, causal", .once = attention_both, .causal = true },
     { MATRICES("attention", 4), .name = "with backward, 512 keys", .once = attention_both, .keys = 512 },
+    { CONV, .name = "96", .shape = BENCH_CONV_96 },
+    { CONV, .name = "192", .shape = BENCH_CONV_192 },
+    { CONV, .name = "384", .shape = BENCH_CONV_384 },
+    { CONV, .name = "384, low", .shape = BENCH_CONV_384_LOW },
+    { CONV, .name = "160", .shape = BENCH_CONV_160 },
+    { CONV, .name = "256", .shape = BENCH_CONV_256 },
+    { CONV, .name = "640", .shape = BENCH_CONV_640 },
+    { CONV, .name = "1024", .shape = BENCH_CONV_1024 },
+    { CONV, .name = "96, halved", .shape = BENCH_CONV_HALVE },
+    { CONV, .name = "192 to 96, doubled", .shape = BENCH_CONV_DOUBLE },
+    { CONV, .name = "384 to 768, time", .shape = BENCH_CONV_TIME },
+    { CONV, .name = "96 to 3", .shape = BENCH_CONV_LAST },
 };
 const size_t n_bench_rows = ARRAY_LEN(bench_rows);

@@ -40,10 +40,39 @@ struct bench_row {
     int (*prepare)(struct bench *b, struct cairn_error *err); /* the others; may be NULL */
     enum bench_ceiling ceiling;
     bool has_formats, causal, a_transposed, b_transposed;
-    int keys; /* of cross attention; 0: as many as queries */
+    int keys;  /* of cross attention; 0: as many as queries.  Of a norm: columns */
+    int shape; /* of a convolution: BENCH_CONV_… */
 };
 extern const struct bench_row bench_rows[];
 extern const size_t n_bench_rows;
+
+/* bench_conv.c */
+enum {
+    BENCH_CONV_96,
+    BENCH_CONV_192,
+    BENCH_CONV_384,
+    BENCH_CONV_384_LOW,
+    BENCH_CONV_160,
+    BENCH_CONV_256,
+    BENCH_CONV_640,
+    BENCH_CONV_1024,
+    BENCH_CONV_HALVE,
+    BENCH_CONV_DOUBLE,
+    BENCH_CONV_TIME,
+    BENCH_CONV_LAST,
+    BENCH_CONVS
+};
+struct bench_conv_shape {
+    int channels, filters, height, width;
+    enum {
+        BENCH_CONV_WHOLE,   /* 3 × 3 × 3 */
+        BENCH_CONV_HALVES,  /* 1 × 3 × 3, every other pixel */
+        BENCH_CONV_DOUBLES, /* 1 × 3 × 3 of twice the size */
+        BENCH_CONV_TIMES    /* 3 × 1 × 1 */
+    } kind;
+};
+extern const struct bench_conv_shape bench_conv_shapes[BENCH_CONVS];
+bench_fn bench_conv, bench_norm_silu;
 
 size_t bench_number_size(enum gpu_storage s);
 bool bench_is_cpu(const struct bench *b);

@@ -3,6 +3,8 @@
 
 #include "base/int.h"
 #include "gpu/backend.h"
+#include "gpu/conv_way.h"
+#include <string.h>
 
 static k_i64 volume(struct conv_size s)
 {
@@ -26,7 +28,7 @@ static bool is_plain(const struct conv_args *a)
 /* Large enough for matmuls to be fast.  On the CPU, about what its caches hold. */
 static size_t piece_bytes(const struct gpu_info *device)
 {
-    return device->api == GPU_API_HOST ? (size_t)4 << 20 : (size_t)128 << 20;
+    return device->api == GPU_API_HOST ? (size_t)4 << 20 : (size_t)64 << 20;
 }
 
 /* Pixels per piece, of one frame. */
@@ -44,10 +46,10 @@ static size_t row_bytes_of(enum gpu_storage storage, const struct conv_args *a)
     return (size_t)(volume(a->kernel) * a->channels) * number_size(storage);
 }
 
-size_t conv_workspace(const struct gpu_info *device, enum gpu_storage storage, const struct conv_args *a)
+static size_t rows_bytes(const struct gpu_info *device, enum gpu_storage storage, const struct conv_args *a)
 {
-    size_t row = row_bytes_of(storage, a), most = piece_bytes(device);
-    return is_plain(a) ? 0 : (size_t)piece_of(a, row, most > row ? most : row) * row;
+    size_t row = row_bytes_of(storage, a);
+    return (size_t)piece_of(a, row, at_least(piece_bytes(device), row)) * row;
 }
 
 /* The kernel's frames that see more than zeros from a frame of the result. */
@@ -95,8 +97,9 @@ static int multiply(const struct conv *c, const struct conv_args *a, const void 
     return blas_gemm(c->blas, c->stream, c->storage, &g, 1, err);
 }
 
-static int by_rows(const struct conv *c, struct conv_args *a, struct cairn_error *err)
+static int by_rows(const struct conv *c, const struct conv_args *args, struct cairn_error *err)
 {
+    struct conv_args copy = *args, *a = &copy;
     size_t row = row_bytes_of(c->storage, a);
     k_i64 area = a->out.h * a->out.w, piece = piece_of(a, row, c->work_bytes);
     if (!piece)
@@ -115,12 +118,63 @@ static int by_rows(const struct conv *c, struct conv_args *a, struct cairn_error
     return 0;
 }
 
-int conv_forward(const struct conv *c, const struct conv_args *args, struct cairn_error *err)
+static bool fits_all(const struct conv *c, const struct conv_args *a)
+{
+    (void)c, (void)a;
+    return true;
+}
+
+static bool fits_plain(const struct conv *c, const struct conv_args *a)
+{
+    (void)c;
+    return is_plain(a);
+}
+
+static int by_matmul(const struct conv *c, const struct conv_args *args, struct cairn_error *err)
 {
     struct conv_args a = *args;
-    if (volume(a.out) <= 0 || a.channels <= 0 || a.filters <= 0)
-        return cairn_fail(err, CAIRN_EUSAGE, "a convolution with an empty result");
-    a.first_t = 0, a.count_t = a.kernel.t;
+    a.first_t = 0, a.count_t = 1;
     a.first = 0, a.count = volume(a.out);
-    return is_plain(&a) ? multiply(c, &a, a.x, err) : by_rows(c, &a, err);
+    return multiply(c, &a, a.x, err);
+}
+
+/* ---- the choice ---- */
+
+static const struct conv_way plain = { "matmul", fits_plain, by_matmul };
+static const struct conv_way rows = { "conv_rows", fits_all, by_rows };
+/* The first that fits; the last always does. */
+static const struct conv_way *const ways[] = { &plain, &conv_by_wgmma, &rows };
+
+static bool is_meant(const struct conv_way *way, const char *only)
+{
+    return !only || !strncmp(only, way->name, strlen(way->name));
+}
+
+static const struct conv_way *choose(const struct conv *c, const struct conv_args *a)
+{
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++)
+        if (is_meant(ways[i], c->only) && ways[i]->fits(c, a))
+            return ways[i];
+    return NULL;
+}
+
+size_t conv_workspace(const struct conv *c, const struct conv_args *a)
+{
+    return choose(c, a) == &rows ? rows_bytes(&c->g->info, c->storage, a) : 0;
+}
+
+size_t conv_workspace_on(const struct gpu_info *device, enum gpu_storage storage, const struct conv_args *a)
+{
+    bool fused = !strcmp(device->arch, "sm_90") && storage != GPU_F32 && a->channels % 8 == 0;
+    return is_plain(a) || fused ? 0 : rows_bytes(device, storage, a);
+}
+
+int conv_forward(const struct conv *c, const struct conv_args *a, struct cairn_error *err)
+{
+    if (volume(a->out) <= 0 || a->channels <= 0 || a->filters <= 0)
+        return cairn_fail(err, CAIRN_EUSAGE, "a convolution with an empty result");
+    const struct conv_way *way = choose(c, a);
+    if (!way)
+        return cairn_fail(err, CAIRN_EUSAGE, "no convolution by %s of this shape", c->only);
+    return way->run(c, a, err);
 }

@@ -24,6 +24,8 @@ static struct {
     int (*context_set)(void *);
     int (*error_name)(int, const char **);
     int (*function_set)(void *, int, int);
+    int (*tensor_map)(void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const uint32_t *,
+                      const uint32_t *, int, int, int, int); /* NULL: the driver is older than CUDA 12 */
     bool tried;
     struct cairn_error failed;
 } cuda;
@@ -39,6 +41,7 @@ static const struct dl_symbol symbols[] = {
     { "cuCtxSetCurrent", offsetof(__typeof__(cuda), context_set), false },
     { "cuGetErrorName", offsetof(__typeof__(cuda), error_name), false },
     { "cuFuncSetAttribute", offsetof(__typeof__(cuda), function_set), false },
+    { "cuTensorMapEncodeTiled", offsetof(__typeof__(cuda), tensor_map), true },
 };
 
 static const char *error_name(int code)
@@ -81,6 +84,18 @@ static int allow_shared(void *function, unsigned bytes)
     return cuda.function_set(function, FUNCTION_SHARED, (int)bytes);
 }
 
+enum { MAP_F16 = 6, MAP_F32 = 7, MAP_BF16 = 9, MAP_SWIZZLE_128 = 3, MAP_CACHE_256 = 3 };
+
+static int box_map(struct gpu *g, const struct gpu_box_map *map, void *out, struct cairn_error *err)
+{
+    static const int types[] = { [GPU_F32] = MAP_F32, [GPU_BF16] = MAP_BF16, [GPU_F16] = MAP_F16 };
+    if (!cuda.tensor_map)
+        return cairn_fail(err, CAIRN_ELACK, "%s: %s has no maps of tensors", g->info.name, cuda.api.library);
+    int code = cuda.tensor_map(out, types[map->storage], map->rank, (void *)map->at, map->sizes, map->strides,
+                               map->box, map->steps, 0, MAP_SWIZZLE_128, MAP_CACHE_256, 0);
+    return code ? device_fail(g, &cuda.api, code, "describe a tensor", err) : 0;
+}
+
 static int load(struct cairn_error *err)
 {
     static const char *const names[] = { "libcuda.so.1", NULL };
@@ -119,5 +134,5 @@ static int open_device(struct gpu *g, struct cairn_error *err)
 }
 
 const struct gpu_backend gpu_cuda = {
-    .api = GPU_API_CUDA, .list = list, .open = open_device, DEVICE_BACKEND
+    .api = GPU_API_CUDA, .list = list, .open = open_device, .box_map = box_map, DEVICE_BACKEND
 };

@@ -32,7 +32,7 @@ static struct conv_args args_of(const struct nn_conv *c)
 size_t nn_conv_workspace(const struct nn *nn, const struct nn_conv *c)
 {
     struct conv_args args = args_of(c);
-    return conv_workspace(nn_device(nn), nn->storage, &args);
+    return conv_workspace_on(nn_device(nn), nn->storage, &args);
 }
 
 int nn_reserve_conv(struct nn *nn, size_t bytes, struct cairn_error *err)
@@ -51,14 +51,11 @@ int nn_reserve_conv(struct nn *nn, size_t bytes, struct cairn_error *err)
 int nn_conv(struct nn *nn, const struct nn_conv *c, struct cairn_error *err)
 {
     struct conv_args args = args_of(c);
-    if (nn_reserve_conv(nn, nn_conv_workspace(nn, c), err))
+    struct conv conv = { .g = nn->g, .stream = nn->stream, .blas = nn->blas, .storage = nn->storage };
+    if (nn_reserve_conv(nn, conv_workspace(&conv, &args), err))
         return nn_fail_at(nn, "conv", err);
-    struct conv conv = { .g = nn->g,
-                         .stream = nn->stream,
-                         .blas = nn->blas,
-                         .storage = nn->storage,
-                         .work = nn->conv_work,
-                         .work_bytes = nn->conv_work_bytes };
+    conv.work = nn->conv_work;
+    conv.work_bytes = nn->conv_work_bytes;
     if (conv_forward(&conv, &args, err))
         return nn_fail_at(nn, "conv", err);
     size_t pixels = c->out_frames * c->out_height * c->out_width;

@@ -36,6 +36,33 @@ struct conv_args {
  * Groups (CONV_STEP numbers of pixels × channels each, the kernel's pixels). */
 enum { CONV_STEP = 4096 };
 
+/* conv_wgmma_N: tiles of CONV_WGMMA_PIXELS pixels and N filters, by as many groups as there are multiprocessors.
+ * A pixel's place in x is that in the tile, times the stride, minus the padding.  Tiles are blocks of 8 × 8 pixels,
+ * blocks_across of them side by side.  With double_size a tile has the pixels of one class: those whose row and
+ * column are even or odd. */
+#if defined(K_CUDA) /* NVRTC passes over the attribute */
+#define CONV_ALIGNED __align__(64)
+#else
+#define CONV_ALIGNED __attribute__((aligned(64)))
+#endif
+struct CONV_ALIGNED conv_map { /* what the driver makes of a tensor for copies of boxes */
+    k_u64 words[16];
+};
+struct conv_wgmma_args {
+    struct k_fault *fault;
+    struct conv_map x, past, w;
+    void *y; /* out */
+    const void *residual;
+    const float *bias;
+    int channels, filters, past_frames; /* past_frames 0: there is no past */
+    int in_t, kernel_t, kernel_h, kernel_w, stride_t, stride_h, stride_w, pad_t, pad_h, pad_w, out_t, out_h, out_w;
+    int double_size;
+    int has_halo; /* a patch of x is for all of the kernel's pixels; else for one */
+    int patch_w, patch_h, blocks_across;
+    int tiles_n, tiles_w, tiles_h, classes; /* classes: 4 with double_size, else 1 */
+};
+enum { CONV_WGMMA_PIXELS = 256, CONV_WGMMA_PATCH = 340 /* pixels at most */ };
+
 /* patch_columns: x is [channels][in.t][in.h][in.w] and each patch becomes a column of [channels × patch][patches].
  * Groups (PATCH_STEP patches each, rows of columns). */
 struct patch_columns_args {
