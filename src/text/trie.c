@@ -17,10 +17,10 @@ static struct trie_edge *find_slot(const struct trie *t, uint32_t node, unsigned
     }
 }
 
-static int widen(struct trie *t, struct cairn_error *err)
+static int widen(struct trie *t, size_t n_slots, struct cairn_error *err)
 {
     struct trie old = *t;
-    t->n_slots = old.n_slots ? 2 * old.n_slots : 1 << 10;
+    t->n_slots = n_slots;
     t->edges = calloc(t->n_slots, sizeof(*t->edges));
     if (!t->edges) {
         *t = old;
@@ -31,6 +31,14 @@ static int widen(struct trie *t, struct cairn_error *err)
             *find_slot(t, old.edges[i].from, old.edges[i].to_and_byte & 0xff) = old.edges[i];
     free(old.edges);
     return 0;
+}
+
+int trie_reserve(struct trie *t, size_t bytes, struct cairn_error *err)
+{
+    size_t slots = 1 << 10;
+    while (slots < 2 * bytes && slots < 2 * (size_t)MOST_NODES)
+        slots *= 2;
+    return slots > t->n_slots ? widen(t, slots, err) : 0;
 }
 
 static int add_node(struct trie *t, struct cairn_error *err)
@@ -57,7 +65,7 @@ int trie_put(struct trie *t, const char *s, size_t n, uint32_t value, uint32_t *
     uint32_t node = 0;
     for (size_t i = 0; i < n; i++) {
         unsigned char byte = (unsigned char)s[i];
-        if (2 * t->n_nodes >= t->n_slots && widen(t, err))
+        if (2 * t->n_nodes >= t->n_slots && trie_reserve(t, t->n_nodes + 1, err))
             return -1;
         struct trie_edge *e = find_slot(t, node, byte);
         if (!e->to_and_byte) {

@@ -20,6 +20,8 @@ int unigram_new(struct unigram **out, size_t n, struct cairn_error *err)
     }
     if (!u || !u->scores || !u->kinds || n > UINT32_MAX / 2)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu pieces", n);
+    if (trie_reserve(&u->trie, 4 * n, err))
+        return -1;
     u->n_pieces = n;
     u->vocab = (uint32_t)n;
     u->unknown = u->end = -1;
