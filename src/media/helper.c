@@ -106,8 +106,8 @@ static int tell_end(struct helper *h, const char *path, struct cairn_error *err)
         cairn_fail(err, CAIRN_EFORMAT, "%s: its decoder crashed (signal %d)", path, end.signal);
         return cairn_hint(err, "the file may be damaged; remove it, or convert it with another program");
     }
-    cairn_fail(err, CAIRN_ELACK, "%s failed to start (exit status %d)", h->program, end.code);
-    return cairn_hint(err, "run %s --formats to see why", h->program);
+    cairn_fail(err, CAIRN_ELACK, "%s: %s ended with exit status %d", path, h->program, end.code);
+    return cairn_hint(err, "`%s --formats` shows whether it can start", h->program);
 }
 
 /* errno says what happened to the socket. */
@@ -144,6 +144,9 @@ static int limit_ms(const struct helper *h)
 
 int helper_ask(struct helper *h, const char *path, const struct wire_message *m, struct cairn_error *err)
 {
+    /* One that ended while it had nothing to do, killed by somebody, is not this file's fault. */
+    if (h->fd >= 0 && !h->writes && os_socket_is_closed(h->fd))
+        helper_stop(h);
     if (h->fd < 0 && start(h, err))
         return -1;
     return wire_send(h->fd, m, limit_ms(h)) ? lost(h, path, err) : 0;

@@ -31,4 +31,7 @@ int helper_payload(struct helper *h, const char *path, void *into, size_t n, str
 /* The answer is not what the protocol demands: ends the process. */
 int helper_confused(struct helper *h, const char *path, struct cairn_error *err);
 
+/* A reader for tests, whose process is whoever holds the other end of this socket. */
+struct media *media_from_socket(int fd, uint64_t pixels);
+
 #endif

@@ -25,6 +25,16 @@ int media_open(struct media **out, const struct media_options *options, struct c
     return 0;
 }
 
+struct media *media_from_socket(int fd, uint64_t pixels)
+{
+    struct media *m = calloc(1, sizeof(*m));
+    if (m)
+        m->helper = (struct helper){ .program = "/nonexistent",
+                                     .options = { .wait_s = 1, .pixels = pixels },
+                                     .fd = fd };
+    return m;
+}
+
 void media_close(struct media *m)
 {
     if (m)

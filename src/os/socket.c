@@ -114,3 +114,9 @@ int os_socket_receive(int fd, void *into, size_t n, int *passed, int limit_ms)
     }
     return 0;
 }
+
+bool os_socket_is_closed(int fd)
+{
+    struct pollfd p = { .fd = fd };
+    return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
+}

@@ -3,6 +3,7 @@
 #ifndef CAIRN_OS_SOCKET_H
 #define CAIRN_OS_SOCKET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Two connected ends, with large buffers.  Here and below: -1 with errno. */
@@ -15,5 +16,7 @@ int os_socket_send(int fd, const void *bytes, size_t n, int pass, int limit_ms);
 /* Receives exactly n bytes.  *passed (or NULL) is the file that came with them; else -1.  ECONNRESET: the
  * other end is closed.  ETIMEDOUT: nothing came for limit_ms milliseconds (-1: waits for ever). */
 int os_socket_receive(int fd, void *into, size_t n, int *passed, int limit_ms);
+/* Is the other end gone? */
+bool os_socket_is_closed(int fd);
 
 #endif

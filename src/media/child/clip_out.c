@@ -172,6 +172,7 @@ int clip_out_open(struct clip_out **out, int fd, const struct wire_write *w, uns
     CLEANUP(close_at) struct clip_out *c = calloc(1, sizeof(*c));
     if (!c)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory to write a clip");
+    av_log_set_level(AV_LOG_QUIET);
     c->fd = -1; /* belongs to the caller until all is open */
     if (open_file(c, err) || open_codec(c, w, threads, err))
         return -1;

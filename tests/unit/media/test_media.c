@@ -4,6 +4,8 @@
 
 #include "base/cleanup.h"
 #include "check.h"
+#include "media/clip_writer.h"
+#include "media/png_write.h"
 #include "tree.h"
 #include <signal.h>
 #include <sys/stat.h>
@@ -135,8 +137,124 @@ static void what_is_no_media_file_is_an_error(void)
     tree_remove(&tree);
 }
 
+/* What a process does that stands in for cairn-media. */
+static const struct {
+    const char *script;
+    enum cairn_code code;
+} strange[] = {
+    { "kill -SEGV $$", CAIRN_EFORMAT },
+    { "kill -XCPU $$", CAIRN_EFORMAT },
+    { "kill -KILL $$", CAIRN_ENOMEM },
+    { "exec sleep 20", CAIRN_EFORMAT },
+    { "exit 3", CAIRN_ELACK },
+    { "exit 0", CAIRN_EFORMAT },
+    { "yes nonsense >&0", CAIRN_EFORMAT },
+};
+
+static void a_process_that_fails_is_an_error_of_the_file(void)
+{
+    struct tree tree;
+    struct media_info info;
+    tree_make(&tree);
+    for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
+        char text[128];
+        struct media *other;
+        snprintf(text, sizeof(text), "#!/bin/sh\n%s\n", strange[i].script);
+        tree_put(&tree, "program", text);
+        chmod(tree_path(&tree, "program"), 0700);
+        const struct media_options options = { .program = tree_path(&tree, "program"), .wait_s = 1 };
+        REQUIRE(!media_open(&other, &options, &err));
+        /* Twice: the next request has a new process. */
+        for (int turn = 0; turn < 2; turn++) {
+            err = (struct cairn_error){ 0 };
+            CHECK_INT(media_probe(other, check_data("media/still.png"), &arena, &info, &err), -1);
+            CHECK_HAS(err.msg, "still.png");
+            if (err.code != strange[i].code)
+                CHECK_FAIL_("%s: code %d: %s", strange[i].script, err.code, err.msg);
+        }
+        media_close(other);
+    }
+    tree_remove(&tree);
+}
+
+static void a_missing_program_is_told_at_once(void)
+{
+    struct media *other;
+    CHECK_INT(media_open(&other, &(struct media_options){ .program = "/nonexistent" }, &err), -1);
+    char *kept = strdup(getenv("CAIRN_MEDIA") ? getenv("CAIRN_MEDIA") : "");
+    unsetenv("CAIRN_MEDIA");
+    CHECK_INT(media_open(&other, &(struct media_options){ 0 }, &err), -1);
+    CHECK_INT(err.code, CAIRN_ELACK);
+    CHECK(err.hint[0]);
+    setenv("CAIRN_MEDIA", kept, 1);
+    free(kept);
+}
+
+static void a_picture_over_the_limit_is_refused(void)
+{
+    struct media *small;
+    struct media_info info;
+    REQUIRE(!media_open(&small, &(struct media_options){ .pixels = 20 * 12 - 1 }, &err));
+    CHECK_INT(media_probe(small, check_data("media/still.png"), &arena, &info, &err), -1);
+    CHECK_INT(err.code, CAIRN_EFORMAT);
+    CHECK(err.hint[0]);
+    media_close(small);
+}
+
+static void clips_are_written_and_read(void)
+{
+    struct tree tree;
+    struct clip_writer *w;
+    struct media_info info;
+    struct picture p;
+    tree_make(&tree);
+    char *path = strdup(tree_path(&tree, "out.mp4"));
+    const struct clip_format format = { 32, 16, 8, false };
+    REQUIRE(!picture_new(&p, 32, 16, 3, &err));
+    CHECK_INT(clip_writer_open(&w, &(struct media_options){ 0 }, path, &format, &err), 0);
+    for (int i = 0; i < 5; i++) {
+        memset(p.at, 40 * i, picture_bytes(&p));
+        CHECK_INT(clip_writer_add(w, &p, &err), 0);
+    }
+    CHECK_INT(tree_count(tree.dir), 0);
+    CHECK_INT(clip_writer_commit(w, &err), 0);
+    clip_writer_close(w);
+    CHECK_INT(media_probe(m, path, &arena, &info, &err), 0);
+    CHECK_INT(info.frames, 5);
+    CHECK_INT(clip_writer_open(&w, &(struct media_options){ 0 }, path, &format, &err), -1);
+    /* Nothing stays of one that is given up. */
+    const struct clip_format again = { 32, 16, 8, true };
+    CHECK_INT(clip_writer_open(&w, &(struct media_options){ 0 }, tree_path(&tree, "b.mp4"), &again, &err), 0);
+    CHECK_INT(clip_writer_add(w, &p, &err), 0);
+    clip_writer_close(w);
+    CHECK_INT(tree_count(tree.dir), 1);
+    picture_free(&p);
+    free(path);
+    tree_remove(&tree);
+}
+
+static void png_files_are_written_and_read(void)
+{
+    struct tree tree;
+    struct picture p;
+    struct taken t = { 0 };
+    tree_make(&tree);
+    REQUIRE(!picture_new(&p, 70, 50, 3, &err));
+    for (size_t i = 0; i < picture_bytes(&p); i++)
+        p.at[i] = (uint8_t)(i * i >> 4);
+    const char *path = tree_path(&tree, "a.png");
+    CHECK_INT(png_write(path, &p, &err), 0);
+    CHECK_INT(media_read(m, path, zero, 1, take, &t, &err), 0);
+    CHECK_INT(t.width, 70);
+    CHECK(!memcmp(t.last, p.at + picture_bytes(&p) - 3, 3));
+    CHECK_INT(png_write("/nonexistent/a.png", &p, &err), -1);
+    picture_free(&p);
+    tree_remove(&tree);
+}
+
 int main(void)
 {
+    signal(SIGPIPE, SIG_DFL);
     if (media_open(&m, &(struct media_options){ 0 }, &err)) {
         printf("1..0 # SKIP %s\n", err.msg);
         return 0;
@@ -147,6 +265,11 @@ int main(void)
     RUN(frames_of_a_clip_are_read);
     RUN(the_reader_may_stop);
     RUN(what_is_no_media_file_is_an_error);
+    RUN(a_process_that_fails_is_an_error_of_the_file);
+    RUN(a_missing_program_is_told_at_once);
+    RUN(a_picture_over_the_limit_is_refused);
+    RUN(clips_are_written_and_read);
+    RUN(png_files_are_written_and_read);
     media_close(m);
     arena_release(&arena);
     return check_done();
