@@ -7,12 +7,8 @@
 #include "nn/nn_inside.h"
 #include "nn/op_trace.h"
 #include "nn/umt5_inside.h"
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { HOST_ROWS_BYTES = 1 << 30 /* of a group of prompts, where layers come from the file */ };
 
 size_t umt5_bucket(long distance)
 {
@@ -157,7 +153,7 @@ static size_t make_group(struct job *j, size_t place)
 {
     const struct umt5 *u = j->u;
     bool streamed = u->layout.resident < u->file.info.layers;
-    size_t most = streamed ? at_least(HOST_ROWS_BYTES / (u->file.info.dim * sizeof(float)), u->layout.rows)
+    size_t most = streamed ? at_least(UMT5_HOST_BYTES / (u->file.info.dim * sizeof(float)), u->layout.rows)
                            : u->layout.rows;
     size_t row = 0;
     j->passes = NULL;
@@ -242,8 +238,10 @@ static int embed(struct job *j, const struct pass *p, struct cairn_error *err)
                               .rows = p->rows,
                               .columns = dim,
                               .limit = u->file.info.vocab };
-    if (nn_embedding(nn, &e, err) || nn->storage == GPU_F32)
-        return nn->storage == GPU_F32 ? 0 : -1;
+    if (nn_embedding(nn, &e, err))
+        return -1;
+    if (nn->storage == GPU_F32)
+        return 0;
     size_t n = p->rows * dim;
     struct widen_args args = { .y = u->work.x, .x = y, .n = (k_i64)n };
     struct nn_launch launch = { .kernel = "widen",
@@ -345,61 +343,7 @@ static int run_layer(struct job *j, size_t layer, struct cairn_error *err)
 
 /* ---- what comes out ---- */
 
-struct checking {
-    const float *rows;
-    size_t dim;
-    uint8_t *bad; /* of each row: 1 not finite, 2 all the same */
-};
-
-static int check_row(void *context, size_t row, struct cairn_error *err)
-{
-    const struct checking *c = context;
-    const float *x = c->rows + row * c->dim;
-    float sum = 0;
-    size_t same = 1;
-    (void)err;
-    for (size_t i = 0; i < c->dim; i++)
-        sum += fabsf(x[i]) * 0; /* NaN if one is not finite */
-    while (same < c->dim && x[same] == x[0])
-        same++;
-    c->bad[row] = !isfinite(sum) ? 1 : same == c->dim && c->dim > 1 ? 2 : 0;
-    return 0;
-}
-
 static int encode_all(struct job *j, struct cairn_error *err);
-
-/* Finds the first op that makes all values of a row the same. */
-struct constant_finder {
-    struct nn_watcher watcher;
-    size_t row, rows, dim;
-    bool found;
-    char where[64], op[32];
-};
-
-static int find_constant(struct nn_watcher *w, struct nn *nn, const struct nn_event *e,
-                         struct cairn_error *err)
-{
-    struct constant_finder *f = (struct constant_finder *)w;
-    size_t bytes = f->dim * storage_size(e->storage);
-    if (f->found || !e->out[0].at || e->out[0].n != f->rows * f->dim)
-        return 0;
-    CLEANUP(mem_free) char *raw = malloc(bytes);
-    CLEANUP(mem_free) float *row = malloc(f->dim * sizeof(*row));
-    uint8_t bad = 0;
-    struct checking c = { row, f->dim, &bad };
-    if (!raw || !row)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
-    if (gpu_download(nn->g, nn->stream, raw, (const char *)e->out[0].at + f->row * bytes, bytes, err) ||
-        gpu_wait(nn->g, nn->stream, err))
-        return -1;
-    dtype_convert(row, DTYPE_F32, raw, storage_dtype(e->storage), f->dim, &(struct dtype_how){ 0 });
-    if (check_row(&c, 0, err))
-        return -1;
-    f->found = bad != 0;
-    snprintf(f->where, sizeof(f->where), "%s", e->where);
-    snprintf(f->op, sizeof(f->op), "%s", e->op);
-    return 0;
-}
 
 static int encode_watched(struct job *j, size_t prompt, struct nn_watcher *w, struct cairn_error *err)
 {
@@ -414,21 +358,23 @@ static int encode_watched(struct job *j, size_t prompt, struct nn_watcher *w, st
 }
 
 /* Encodes the prompt once more, to find which layer it is. */
-static int refuse_row(struct job *j, size_t prompt, size_t row, int how, struct cairn_error *err)
+static int refuse_row(struct job *j, size_t prompt, size_t row, enum umt5_row how, struct cairn_error *err)
 {
-    const char *what = how == 1 ? "has NaN or Inf" : "is constant: all of its values are the same";
+    const char *what = how == UMT5_ROW_ODD ? "has NaN or Inf" : "is constant: all of its values are the same";
     struct nan_finder nan;
-    struct constant_finder same = {
-        .watcher = { find_constant }, .row = row, .rows = j->prompts[prompt].n, .dim = j->u->file.info.dim
+    struct umt5_constant_finder same = {
+        .row = row, .rows = j->prompts[prompt].n, .dim = j->u->file.info.dim
     };
+    umt5_constant_finder_init(&same);
     nan_finder_init(&nan);
-    int r = encode_watched(j, prompt, how == 1 ? &nan.watcher : &same.watcher, err);
+    int r = encode_watched(j, prompt, how == UMT5_ROW_ODD ? &nan.watcher : &same.watcher, err);
     nan_finder_release(&nan, j->u->nn->g);
     if (r)
         return -1;
-    if (how == 1 ? nan.found : same.found)
+    if (how == UMT5_ROW_ODD ? nan.found : same.found)
         cairn_fail(err, CAIRN_EFORMAT, "prompt %zu: row %zu %s; the first such values came from %s (%s)",
-                   prompt, row, what, how == 1 ? nan.where : same.where, how == 1 ? nan.op : same.op);
+                   prompt, row, what, how == UMT5_ROW_ODD ? nan.where : same.where,
+                   how == UMT5_ROW_ODD ? nan.op : same.op);
     else
         cairn_fail(err, CAIRN_EFORMAT, "prompt %zu: row %zu %s, but not when it was computed again", prompt,
                    row, what);
@@ -449,8 +395,7 @@ static int end_pass(struct job *j, const struct pass *p, struct cairn_error *err
     CLEANUP(mem_free) uint8_t *bad = malloc(p->rows);
     if (!bad)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
-    struct checking c = { rows, dim, bad };
-    if (parallel_for(p->rows, 0, check_row, &c, err))
+    if (umt5_check_rows(rows, p->rows, dim, bad, err))
         return -1;
     for (size_t i = p->first, row = 0; i < p->first + p->n; i++) {
         size_t n = length_of(j, i);

@@ -250,7 +250,7 @@ int umt5_read_tokenizer(const char *path, struct str *spiece, struct cairn_error
     const struct st_tensor *t = source_find(&s, "spiece_model");
     if (!t) {
         cairn_fail(err, CAIRN_ELACK, "%s has no tokenizer: there is no tensor spiece_model", file);
-        return cairn_hint(err, "set text_encoder.tokenizer to spiece.model or tokenizer.json");
+        return cairn_hint(err, "set model.tokenizer_path to spiece.model or tokenizer.json");
     }
     if (!t->bytes || t->bytes > MOST || t->bytes != t->elements)
         return cairn_fail(err, CAIRN_EFORMAT, "%s: spiece_model is %s of %llu bytes, not a tokenizer", file,

@@ -14,6 +14,7 @@ enum {
     UMT5_WINDOWS = 2,
     UMT5_LEAST_ROWS = 512, /* of a pass: the longest prompt of Wan */
     UMT5_MOST_ROWS = 4096,
+    UMT5_HOST_BYTES = 1 << 30, /* of a group of prompts on the host, where layers come from the file */
 };
 
 /* The matrices of a layer on the device: q, k, v in one, and gate and up. */
@@ -87,5 +88,20 @@ float umt5_ffn_factor(enum gpu_storage storage);
 int umt5_layer(struct umt5 *u, size_t layer, size_t slot, const struct umt5_run *runs, size_t n, size_t rows,
                struct cairn_error *err);
 int umt5_last_norm(struct umt5 *u, size_t rows, struct cairn_error *err); /* into work.norm */
+
+/* ---- umt5_check.c ---- */
+
+enum umt5_row { UMT5_ROW_FINE, UMT5_ROW_ODD /* NaN or Inf */, UMT5_ROW_CONSTANT };
+/* kinds[i] becomes the kind of row i. */
+int umt5_check_rows(const float *rows, size_t n, size_t dim, uint8_t *kinds, struct cairn_error *err);
+
+/* A watcher that finds the first op whose output has a constant row. */
+struct umt5_constant_finder {
+    struct nn_watcher watcher;
+    size_t row, rows, dim; /* set by the caller: which row, of tensors of this size */
+    bool found;
+    char where[64], op[32];
+};
+void umt5_constant_finder_init(struct umt5_constant_finder *f);
 
 #endif

@@ -103,7 +103,7 @@ int umt5_names_find(const struct tensor_source *s, struct arena *a, struct umt5_
                     struct cairn_error *err)
 {
     static const char hint[] =
-        "it takes umT5-XXL: models_t5_umt5-xxl-enc-bf16.pth, umt5_xxl_*.safetensors, or "
+        "model.text_encoder_path takes umT5-XXL: models_t5_umt5-xxl-enc-bf16.pth, umt5_xxl_*.safetensors, or "
         "a folder with text_encoder";
     if (find_anchor(s, a, out)) {
         if (source_find(s, umt5_name(out, a, 1, UMT5_Q)) &&

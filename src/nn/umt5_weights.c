@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOST_ROWS_BYTES = 1 << 30 /* of the hidden states of a group */, READ_BYTES = 4 << 20 };
+enum { READ_BYTES = 4 << 20 /* at a time, by a thread */ };
 
 /* ---- the table ---- */
 
@@ -68,13 +68,13 @@ static void measure(const struct umt5_info *s, const struct nn *nn, struct umt5_
     l->weights = weights_size(&u.params, nn->storage);
     l->work = umt5_work_list(&w, s, nn->storage, l->rows);
     params_release(&u.params);
-    l->host_most = 0;
+    l->host_most = l->rows * s->dim * sizeof(float);
     if (l->resident == s->layers)
         return;
     size_t layer = s->dim * (4 * s->attention_dim + 3 * s->ffn);
     if (nn_device(nn)->api != GPU_API_HOST)
-        l->host_most = layer * (s->keeps_fp8 ? 1 : storage_size(nn->storage));
-    l->host_most += HOST_ROWS_BYTES;
+        l->host_most += layer * (s->keeps_fp8 ? 1 : storage_size(nn->storage));
+    l->host_most += UMT5_HOST_BYTES;
 }
 
 static bool fits(const struct umt5_info *s, const struct nn *nn, uint64_t budget, struct umt5_layout *l)
@@ -141,7 +141,15 @@ static int load_layer(struct umt5 *u, size_t layer, size_t slot, struct cairn_er
     return param_load(&t, &u->weights, &u->file.source, found, &report, err);
 }
 
-/* ---- what is always there ---- */
+/* ---- what stays there ---- */
+
+static void add_whole(struct umt5 *u, size_t param, const struct st_tensor *tensor, struct param_tensors *t,
+                      const struct st_tensor **found)
+{
+    struct param_tensor whole = param_tensor_whole(&u->params.list[param]);
+    found[t->n] = tensor;
+    param_tensors_add(t, &whole, "%s", tensor->name);
+}
 
 static int put_bias(struct umt5 *u, struct cairn_error *err)
 {
@@ -162,23 +170,24 @@ static int put_bias(struct umt5 *u, struct cairn_error *err)
     return weights_put(&u->weights, &u->params.list[u->bias], all, err);
 }
 
-static int load_rest(struct umt5 *u, struct cairn_error *err)
+/* Norms, the embedding and the resident layers, in one go. */
+static int load_resident(struct umt5 *u, struct cairn_error *err)
 {
     const struct umt5_info *s = &u->file.info;
     CLEANUP(arena_release) struct arena a = { 0 };
     CLEANUP(param_tensors_release) struct param_tensors t = { 0 };
     CLEANUP(param_report_release) struct param_report report = { 0 };
-    const struct st_tensor **found = ARENA_NEW(&a, const struct st_tensor *, 2 * s->layers + 2);
+    size_t most = 2 * s->layers + 2 + u->layout.resident * UMT5_MATRICES;
+    const struct st_tensor **found = ARENA_NEW(&a, const struct st_tensor *, most);
     float *gate = ARENA_NEW(&a, float, s->dim);
-    for (size_t i = 0; i < 2 * s->layers + 1 + u->layout.embedding; i++) {
-        bool in_layer = i < 2 * s->layers;
-        size_t index = in_layer ? u->norms[i / 2][i % 2] : i == 2 * s->layers ? u->norm : u->embedding;
-        struct param_tensor whole = param_tensor_whole(&u->params.list[index]);
-        found[i] = in_layer             ? u->file.layers[i / 2][UMT5_NORM1 + i % 2]
-                   : i == 2 * s->layers ? u->file.norm
-                                        : u->file.embedding;
-        param_tensors_add(&t, &whole, "%s", found[i]->name);
-    }
+    for (size_t i = 0; i < s->layers; i++)
+        for (int k = 0; k < 2; k++)
+            add_whole(u, u->norms[i][k], u->file.layers[i][UMT5_NORM1 + k], &t, found);
+    add_whole(u, u->norm, u->file.norm, &t, found);
+    if (u->layout.embedding)
+        add_whole(u, u->embedding, u->file.embedding, &t, found);
+    for (size_t i = 0; i < u->layout.resident; i++)
+        list_tensors(u, i, i, &t, found);
     for (size_t i = 0; i < s->dim; i++)
         gate[i] = 1 / umt5_ffn_factor(u->nn->storage);
     return param_load(&t, &u->weights, &u->file.source, found, &report, err) ||
@@ -352,11 +361,8 @@ int umt5_weights_open(struct umt5 *u, struct cairn_error *err)
 {
     struct nn *nn = u->nn;
     list_params(u);
-    if (weights_open(&u->weights, nn->g, &u->params, nn->storage, WEIGHTS_FP8, err) || load_rest(u, err))
+    if (weights_open(&u->weights, nn->g, &u->params, nn->storage, WEIGHTS_FP8, err) || load_resident(u, err))
         return -1;
-    for (size_t i = 0; i < u->layout.resident; i++)
-        if (load_layer(u, i, i, err))
-            return -1;
     if (open_stream(u, err) || gpu_alloc(nn->g, GPU_MEM_DEVICE, u->layout.work, &u->work.memory, err))
         return -1;
     umt5_work_list(&u->work, &u->file.info, nn->storage, u->layout.rows);

@@ -3,7 +3,9 @@
  * that are wrong, and numbers that are. */
 #include "on_cpu.h"
 #include "nn/umt5_file.h"
+#include "os/fault.h"
 #include "tensor/fp8_scaled.h"
+#include <errno.h>
 #include <math.h>
 
 enum { DIM = 16, LAYERS = 3, VOCAB = 40, PROMPTS = 5, MOST = 60 };
@@ -415,7 +417,6 @@ static void test_budgets(void)
         umt5_close(u);
         CHECK(gpu_allocated(gpu).bytes == before);
     }
-    CHECK(gpu_allocated(gpu).most_bytes <= most + blas_device_bytes(gpu_info(gpu)->api) * 4 + (1 << 20));
     CHECK(seen & ((size_t)1 << (0 + 4 * 1))); /* one layer at a time */
     CHECK(seen & ((size_t)1 << (0 + 4 * 2)));
     CHECK(seen & ((size_t)1 << 3));
@@ -554,6 +555,85 @@ static void test_odd_rows(void)
     }
 }
 
+/* Each of the calls of the system fails once: an error, or the same rows. */
+static void test_every_system_call_may_fail(void)
+{
+    static struct rows got;
+    struct cairn_error err = { 0 };
+    struct umt5_info info;
+    REQUIRE(!umt5_read_info(check_data(tiny), &info, &err));
+    uint64_t least = least_budget(&info, &nn32);
+    bool reached = true;
+    size_t failed = 0;
+    for (int nth = 1; reached && nth < 2000; nth += nth < 40 ? 1 : 23) {
+        err = (struct cairn_error){ 0 };
+        fault_arm(nth, EIO);
+        int r = encode(&nn32, check_data(tiny), nth % 2 ? least : UMT5_NO_LIMIT, &got, &err);
+        reached = fault_disarm();
+        CHECK(r ? err.code && err.msg[0] : same(&got, &wanted));
+        failed += r != 0;
+    }
+    CHECK(failed > 0);
+}
+
+/* Calls of the driver fail, and then the device is lost: errors, and everything can be closed. */
+static void test_every_device_call_may_fail(void)
+{
+    static const char *const calls[] = {
+        "hipModuleLaunchKernel", "hipMemcpyHtoDAsync", "hipMemcpyDtoHAsync",
+        "hipStreamSynchronize",  "hipEventRecord",     "hipStreamWaitEvent"
+    };
+    static struct rows got;
+    struct cairn_error err = { 0 };
+    struct umt5_info info;
+    if (gpu_info(gpu)->api != GPU_API_HIP)
+        SKIP("this is not the fake HIP");
+    REQUIRE(!umt5_read_info(check_data(tiny), &info, &err));
+    uint64_t least = least_budget(&info, &nn32);
+    for (size_t i = 0; i < 4 * ARRAY_LEN(calls); i++) {
+        char words[64];
+        err = (struct cairn_error){ 0 };
+        snprintf(words, sizeof(words), "fail=%s:%zu:1", calls[i / 4], 1 + i % 4 * 3);
+        setenv("CAIRN_FAKE_HIP", words, 1);
+        int r = encode(&nn32, check_data(tiny), i % 2 ? least : UMT5_NO_LIMIT, &got, &err);
+        setenv("CAIRN_FAKE_HIP", "", 1);
+        if (r ? !err.code || !err.msg[0] : !same(&got, &wanted))
+            CHECK_FAIL_("%s: %d, \"%s\", rows differ by %g", words, r, err.msg, distance(&got, &wanted));
+    }
+    struct gpu *other = NULL;
+    struct nn nn = { 0 };
+    struct umt5 *u = NULL;
+    struct umt5_sink sink = { take, &got };
+    REQUIRE(!gpu_open("hip:0", &other, &err) && !nn_open(&nn, other, GPU_F32, &err));
+    REQUIRE(!umt5_open(&u, &nn, check_data(tiny), least, &err));
+    setenv("CAIRN_FAKE_HIP", "fail=hipStreamSynchronize:3:719", 1);
+    CHECK(umt5_encode(u, prompts, PROMPTS, &sink, NULL, &err) && err.code == CAIRN_EDEVICE);
+    setenv("CAIRN_FAKE_HIP", "", 1);
+    CHECK(gpu_lost(other) != NULL);
+    umt5_close(u);
+    nn_close(&nn);
+    gpu_close(other);
+}
+
+/* On a device of its own: the peak is within the budget. */
+static void test_peak(void)
+{
+    static struct rows got;
+    struct cairn_error err = { 0 };
+    struct umt5_info info;
+    struct gpu *other = NULL;
+    struct nn nn = { 0 };
+    REQUIRE(!umt5_read_info(check_data(tiny), &info, &err));
+    REQUIRE(!gpu_open(gpu_info(gpu)->name, &other, &err) && !nn_open(&nn, other, GPU_F32, &err));
+    uint64_t least = least_budget(&info, &nn), before = gpu_allocated(other).bytes;
+    CHECK(!encode(&nn, check_data(tiny), least, &got, &err));
+    uint64_t scratch = gpu_allocated(other).bytes - before; /* of the CPU's matmuls */
+    CHECK(gpu_info(gpu)->api == GPU_API_HOST || !scratch);
+    CHECK(gpu_allocated(other).most_bytes - before - scratch <= least);
+    nn_close(&nn);
+    gpu_close(other);
+}
+
 static void test_buckets(void)
 {
     CHECK(umt5_bucket(0) == 0 && umt5_bucket(-7) == 7 && umt5_bucket(7) == 23);
@@ -595,6 +675,9 @@ int main(int argc, char **argv)
     RUN(test_many);
     RUN(test_bad_prompts);
     RUN(test_odd_rows);
+    RUN(test_peak);
+    RUN(test_every_system_call_may_fail);
+    RUN(test_every_device_call_may_fail);
     tree_remove(&tmp);
     nn_close(&nn32);
     nn_close(&nn_bf16);
