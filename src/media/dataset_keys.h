@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reads a map of settings into a struct by a table of its keys. */
+#ifndef CAIRN_MEDIA_DATASET_KEYS_H
+#define CAIRN_MEDIA_DATASET_KEYS_H
+
+#include "base/yaml.h"
+#include <stdint.h>
+
+enum setting_type {
+    SETTING_TEXT,    /* const char * */
+    SETTING_COUNT,   /* size_t, at least 1 */
+    SETTING_REAL,    /* double */
+    SETTING_BOOL,    /* bool */
+    SETTING_SIZE,    /* struct bucket_size: a number, or a list of two */
+    SETTING_COUNTS,  /* struct setting_counts: a list, or a number */
+    SETTING_UNUSED,  /* of no consequence here; nothing is stored */
+    SETTING_REFUSED, /* cairn cannot do it: an error, unless it is false, null, 0 or empty */
+};
+
+struct setting_counts {
+    size_t *item;
+    size_t n;
+};
+
+struct setting {
+    const char *name;
+    enum setting_type type;
+    unsigned where; /* bits of the maps that may have it */
+    size_t at;      /* offset in the struct */
+};
+
+struct settings {
+    const char *path; /* for messages */
+    const struct setting *row;
+    size_t n;
+    struct arena *arena;
+    /* Keys that no row has; NULL: they are errors. */
+    void (*unknown)(void *context, const struct yaml_node *value);
+    void *context;
+};
+
+/* Values that are null stay unset. */
+int settings_read(const struct settings *s, const struct yaml_node *map, unsigned where, void *into,
+                  struct cairn_error *err);
+/* The member of a map; NULL: none, or it is no map. */
+const struct yaml_node *settings_get(const struct yaml_node *map, const char *key);
+
+#endif
