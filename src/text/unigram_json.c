@@ -122,6 +122,14 @@ static int read_replace(struct reader *r, const struct json *v, struct unigram_n
     return 0;
 }
 
+static const struct {
+    const char *type;
+    enum unigram_change change;
+} simple[] = {
+    { "Nmt", CHANGE_NMT }, { "Lowercase", CHANGE_LOWERCASE }, { "NFC", CHANGE_NFC },
+    { "NFD", CHANGE_NFD }, { "NFKC", CHANGE_NFKC },           { "NFKD", CHANGE_NFKD },
+};
+
 static int read_normalizer(struct reader *r, const struct json *v)
 {
     const char *type = type_of(v), *with;
@@ -142,8 +150,9 @@ static int read_normalizer(struct reader *r, const struct json *v)
         return f->change = CHANGE_PRECOMPILED, read_precompiled(r, v, f);
     if (!strcmp(type, "Replace"))
         return f->change = CHANGE_REPLACE, read_replace(r, v, f);
-    if (!strcmp(type, "Nmt"))
-        return f->change = CHANGE_NMT, 0;
+    for (size_t i = 0; i < ARRAY_LEN(simple); i++)
+        if (!strcmp(type, simple[i].type))
+            return f->change = simple[i].change, 0;
     if (!strcmp(type, "Strip")) {
         f->change = CHANGE_STRIP;
         f->left = json_bool(json_get(v, "strip_left"), true);

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 
 /* A text that is being rewritten, and how many bytes at its beginning stem from the text's first character:
  * a Metaspace of the scheme "first" asks for it. */
@@ -200,6 +201,41 @@ static void nmt(struct rewriting *r)
     }
 }
 
+static void lowercase(struct rewriting *r)
+{
+    char bytes[4];
+    uint32_t c;
+    for (size_t at = 0, size; at < r->n; at += size) {
+        size = unicode_next(r->s + at, r->n - at, &c);
+        if (c == 0x130) /* the only one that becomes two */
+            put(r, "i\xcc\x87", 3, at < r->first);
+        else
+            put(r, bytes, unicode_put(bytes, (uint32_t)utf8proc_tolower((utf8proc_int32_t)c)), at < r->first);
+    }
+}
+
+static void compose(struct rewriting *r, enum unigram_change form)
+{
+    static const utf8proc_option_t options[] = {
+        [CHANGE_NFC] = UTF8PROC_STABLE | UTF8PROC_COMPOSE,
+        [CHANGE_NFD] = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE,
+        [CHANGE_NFKC] = UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT,
+        [CHANGE_NFKD] = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT,
+    };
+    utf8proc_uint8_t *made = NULL;
+    if (!r->n)
+        return;
+    utf8proc_ssize_t n =
+        utf8proc_map((const utf8proc_uint8_t *)r->s, (utf8proc_ssize_t)r->n, &made, options[form]);
+    if (n < 0)
+        abort(); /* the text is UTF-8, so there is no memory */
+    put(r, (const char *)made, (size_t)n, false);
+    free(made);
+    uint32_t c;
+    if (r->first && n)
+        r->out_first = unicode_next(r->out->s, r->out->len, &c);
+}
+
 void unigram_hf_normalize(const struct unigram *u, const char *s, size_t n, struct str *out, size_t *first)
 {
     CLEANUP(str_release) struct str before = { 0 };
@@ -219,8 +255,12 @@ void unigram_hf_normalize(const struct unigram *u, const char *s, size_t n, stru
             strip(&r, f->left, f->right);
         else if (f->change == CHANGE_PREPEND)
             prepend(&r, &f->with);
-        else
+        else if (f->change == CHANGE_NMT)
             nmt(&r);
+        else if (f->change == CHANGE_LOWERCASE)
+            lowercase(&r);
+        else
+            compose(&r, f->change);
         *first = r.out_first;
     }
 }

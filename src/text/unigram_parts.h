@@ -34,6 +34,11 @@ enum unigram_change {
     CHANGE_STRIP,
     CHANGE_PREPEND,
     CHANGE_NMT,
+    CHANGE_LOWERCASE,
+    CHANGE_NFC,
+    CHANGE_NFD,
+    CHANGE_NFKC,
+    CHANGE_NFKD,
 };
 
 /* A normalizer of a tokenizer.json. */
