@@ -191,6 +191,26 @@ def turned_findings(folder):
             yield f'{orientation}: {info} {why}'
 
 
+def cut_findings(folder, paths):
+    """A clip without its end has the frames before it, and says so."""
+    for path in paths:
+        whole, _ = probe(path)
+        with open(path, 'rb') as f:
+            data = f.read()
+        cut = os.path.join(folder, 'cut-' + os.path.basename(path))
+        with open(cut, 'wb') as f:
+            f.write(data[:len(data) * 6 // 10])
+        info, why = probe(cut)
+        if whole['cut'] != '0' or not info or info['cut'] != '1' or not 0 < int(info['frames']) < 25:
+            yield f'{path}: {whole}, cut: {info} {why}'
+            continue
+        got, why = read(cut, int(info['frames']) - 1)
+        if got is None:
+            yield why
+        if read(cut, int(info['frames']))[0] is not None:
+            yield f'{cut}: a frame behind the end'
+
+
 def damaged_findings(folder, paths):
     """Cut and flipped files: an answer or an error that names the file, in either case a living reader."""
     for path in paths:
@@ -236,6 +256,24 @@ def strange_findings(folder):
     if got is None or got.shape != (1, 3000, 20000, 3) or got.max() != 7:
         yield f'large: {why}'
     yield from refused(large, 'more than the limit of memory', MEDIA_MEMORY=str(400 << 20))
+    for name, text in (('list.m3u8', '#EXTM3U\n#EXTINF:1,\n/etc/passwd\n'), ('list.txt', "ffconcat version 1.0\nfile '/etc/passwd'\n"),
+                       ('text.mp4', 'not a clip\n')):
+        path = os.path.join(folder, name)
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(text)
+        yield from refused(path, name)
+    sound = os.path.join(folder, 'sound.mp4')
+    with av.open(sound, 'w') as c:
+        s = c.add_stream('aac', rate=8000)
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 4096), np.float32), 'fltp', 'mono')
+        frame.sample_rate = 8000
+        for packet in [*s.encode(frame), *s.encode()]:
+            c.mux(packet)
+    yield from refused(sound, 'no video')
+    empty = clip(os.path.join(folder, 'empty.mkv'), n=0)
+    yield from refused(empty, 'no frames')
+    if probe(empty)[0]:
+        yield f'no frames: {probe(empty)}'
     yield from refused('/dev/null', 'a device')
     yield from refused(os.path.join(folder, 'not-there.png'), 'missing')
 
@@ -313,6 +351,9 @@ def main():
         def turned_clips_stand_upright():
             return list(turned_findings(folder))
 
+        def cut_clips_are_told():
+            return list(cut_findings(folder, [clips[2], clips[3], clips[4]]))
+
         def damaged_files_are_errors():
             return list(damaged_findings(folder, [png[0], jpeg[0], other[0], other[1], png[-1], clips[0], clips[2], clips[4]]))
 
@@ -326,7 +367,7 @@ def main():
             return list(written_findings(folder))
 
         tap.run([png_and_bmp_are_as_PIL_reads_them, jpeg_is_as_PIL_reads_it, webp_and_avif_are_as_PIL_reads_them,
-                 clips_are_as_PyAV_reads_them, rates_are_told, turned_clips_stand_upright, damaged_files_are_errors, strange_files_are_errors,
+                 clips_are_as_PyAV_reads_them, rates_are_told, turned_clips_stand_upright, cut_clips_are_told, damaged_files_are_errors, strange_files_are_errors,
                  a_folder_of_pictures_is_a_clip, what_is_written_can_be_read])
 
 

@@ -168,6 +168,19 @@ static void judge_rate(const struct clip_file *f, const struct times *t, struct 
         out->start_s = 0;
 }
 
+/* A container that states its length and ends long before it has lost its end.  Other streams may be longer
+ * than the video, and the last frame of a variable rate may stay for long. */
+static bool ends_early(const struct clip_file *f, const struct times *t, const struct wire_info *info)
+{
+    const AVFormatContext *c = f->format;
+    if (c->nb_streams != 1 || c->duration <= 0 ||
+        c->duration_estimation_method == AVFMT_DURATION_FROM_BITRATE || info->flags & WIRE_VARIABLE_RATE ||
+        info->fps <= 0)
+        return false;
+    double length = (double)(t->at[t->n - 1] - t->at[0]) * av_q2d(c->streams[f->stream]->time_base);
+    return length + 4 / info->fps < (double)c->duration / AV_TIME_BASE;
+}
+
 int clip_probe(const struct clip_source *s, struct wire_info *out, struct cairn_error *err)
 {
     CLEANUP(clip_file_close) struct clip_file f = { 0 };
@@ -197,6 +210,7 @@ int clip_probe(const struct clip_source *s, struct wire_info *out, struct cairn_
     snprintf(out->codec, sizeof(out->codec), "%s", avcodec_get_name(p->codec_id));
     find_colour(p, out->colour, sizeof(out->colour));
     judge_rate(&f, &t, out);
+    out->flags |= ends_early(&f, &t, out) ? WIRE_CUT : 0;
     return 0;
 }
 
