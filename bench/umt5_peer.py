@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """umT5-XXL in PyTorch, beside tests/tools/umt5_bench: random weights of full size, speed, and the same rows.
 
 umt5_peer.py make FILE               writes a model (bf16, Hugging Face names, 11 GB)

@@ -362,9 +362,9 @@ static int refuse_row(struct job *j, size_t prompt, size_t row, enum umt5_row ho
 {
     const char *what = how == UMT5_ROW_ODD ? "has NaN or Inf" : "is constant: all of its values are the same";
     struct nan_finder nan;
-    struct umt5_constant_finder same = {
-        .row = row, .rows = j->prompts[prompt].n, .dim = j->u->file.info.dim
-    };
+    struct umt5_constant_finder same = { .row = row,
+                                         .rows = j->prompts[prompt].n,
+                                         .dim = j->u->file.info.dim };
     umt5_constant_finder_init(&same);
     nan_finder_init(&nan);
     int r = encode_watched(j, prompt, how == UMT5_ROW_ODD ? &nan.watcher : &same.watcher, err);
