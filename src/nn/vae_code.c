@@ -9,7 +9,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 2 };
+/* ---- slots ---- */
+
+static int reserve(struct gpu *g, struct gpu_staging *s, size_t *have, size_t bytes, struct cairn_error *err)
+{
+    if (bytes <= *have)
+        return 0;
+    if (*have)
+        gpu_staging_close(g, s);
+    *have = 0;
+    if (gpu_staging_open(g, bytes, s, err))
+        return -1;
+    *have = bytes;
+    return 0;
+}
+
+int vae_slots_open(struct vae *v, size_t in_bytes, size_t out_bytes, struct cairn_error *err)
+{
+    struct gpu *g = v->nn->g;
+    if (!v->until && gpu_stream_open(g, &v->until, err))
+        return -1;
+    for (size_t i = 0; i < VAE_SLOTS; i++) {
+        struct vae_slot *s = &v->slots[i];
+        if (reserve(g, &s->in, &s->in_bytes, in_bytes, err) ||
+            reserve(g, &s->out, &s->out_bytes, out_bytes, err) ||
+            (!s->done && gpu_event_open(g, &s->done, err)))
+            return -1;
+    }
+    return 0;
+}
+
+void vae_slots_close(struct vae *v)
+{
+    struct gpu *g = v->nn->g;
+    for (size_t i = 0; i < VAE_SLOTS; i++) {
+        struct vae_slot *s = &v->slots[i];
+        if (s->in_bytes)
+            gpu_staging_close(g, &s->in);
+        if (s->out_bytes)
+            gpu_staging_close(g, &s->out);
+        if (s->done)
+            gpu_event_close(g, s->done);
+    }
+    if (v->until)
+        gpu_stream_close(g, v->until);
+}
 
 /* ---- a chunk ---- */
 
@@ -76,7 +120,7 @@ int vae_run_chunk(struct vae_pass *p, bool encode, size_t height, size_t width, 
 /* ---- a clip ---- */
 
 struct slot {
-    struct gpu_staging in, out;
+    float *in, *out;
     struct gpu_event *done;
     bool busy;
     size_t row, column; /* its tile */
@@ -90,8 +134,7 @@ struct clip {
     size_t chunk, chunks;
     struct vae_memory memory;
     struct vae_stream stream;
-    struct slot slots[SLOTS];
-    struct gpu_stream *until; /* for waiting */
+    struct slot slots[VAE_SLOTS];
     const struct vae_source *source;
     const struct vae_sink *sink;
     float *latents;     /* out of the encoder, or */
@@ -134,17 +177,14 @@ static struct vae_chunk largest(const struct clip *c)
 
 static int open_slots(struct clip *c, struct cairn_error *err)
 {
-    struct gpu *g = c->v->nn->g;
     struct vae_chunk most = largest(c);
-    if (gpu_stream_open(g, &c->until, err))
+    if (vae_slots_open(c->v, in_numbers(c, &most) * sizeof(float), out_numbers(c, &most) * sizeof(float),
+                       err))
         return -1;
-    for (size_t i = 0; i < SLOTS; i++) {
-        struct slot *s = &c->slots[i];
-        if (gpu_staging_open(g, in_numbers(c, &most) * sizeof(float), &s->in, err) ||
-            gpu_staging_open(g, out_numbers(c, &most) * sizeof(float), &s->out, err) ||
-            gpu_event_open(g, &s->done, err))
-            return -1;
-    }
+    for (size_t i = 0; i < VAE_SLOTS; i++)
+        c->slots[i] = (struct slot){ .in = c->v->slots[i].in.at,
+                                     .out = c->v->slots[i].out.at,
+                                     .done = c->v->slots[i].done };
     return 0;
 }
 
@@ -194,14 +234,6 @@ static void close_clip(struct clip *c)
     struct gpu *g = c->v->nn->g;
     struct cairn_error ignored;
     (void)gpu_wait(g, c->v->nn->stream, &ignored);
-    for (size_t i = 0; i < SLOTS; i++) {
-        gpu_staging_close(g, &c->slots[i].in);
-        gpu_staging_close(g, &c->slots[i].out);
-        if (c->slots[i].done)
-            gpu_event_close(g, c->slots[i].done);
-    }
-    if (c->until)
-        gpu_stream_close(g, c->until);
     gpu_free(g, GPU_MEM_DEVICE, c->memory.base);
     gpu_free(g, GPU_MEM_DEVICE, c->stream.base);
     for (size_t i = 0; c->waiting && i < c->rows.n * c->columns.n; i++)
@@ -220,12 +252,12 @@ static int read_pixels(struct clip *c, struct slot *s, struct cairn_error *err)
     const struct vae_chunk *k = &s->chunk;
     size_t stride = c->v->info.stride, row = c->columns.tile * stride * 3, wide = c->size.width * 3;
     if (!has_tiles(c))
-        return c->source->read(c->source->ctx, k->first_frame, k->n_frames, s->in.at, err);
+        return c->source->read(c->source->ctx, k->first_frame, k->n_frames, s->in, err);
     if (c->source->read(c->source->ctx, k->first_frame, k->n_frames, c->frames, err))
         return -1;
     size_t top = vae_tile_start(&c->rows, s->row) * stride,
            left = vae_tile_start(&c->columns, s->column) * stride;
-    float *to = s->in.at;
+    float *to = s->in;
     for (size_t f = 0; f < k->n_frames; f++)
         for (size_t y = 0; y < c->rows.tile * stride; y++, to += row)
             memcpy(to, c->frames + (f * c->size.height + top + y) * wide + left * 3, row * sizeof(float));
@@ -237,7 +269,7 @@ static int read_latents(struct clip *c, struct slot *s)
 {
     const struct vae_info *i = &c->v->info;
     size_t top = vae_tile_start(&c->rows, s->row), left = vae_tile_start(&c->columns, s->column);
-    float *to = s->in.at;
+    float *to = s->in;
     for (size_t f = s->chunk.first; f < s->chunk.first + s->chunk.n; f++)
         for (size_t y = 0; y < c->rows.tile; y++)
             for (size_t x = 0; x < c->columns.tile; x++)
@@ -259,7 +291,7 @@ static void find_shares(struct clip *c, const struct slot *s)
 static void add_latents(struct clip *c, const struct slot *s)
 {
     size_t top = vae_tile_start(&c->rows, s->row), left = vae_tile_start(&c->columns, s->column);
-    const float *from = s->out.at;
+    const float *from = s->out;
     for (size_t f = s->chunk.first; f < s->chunk.first + s->chunk.n; f++)
         for (size_t y = 0; y < c->rows.tile; y++)
             for (size_t x = 0; x < c->columns.tile; x++)
@@ -275,7 +307,7 @@ static void add_pixels(struct clip *c, const struct slot *s)
     size_t stride = c->v->info.stride, high = c->rows.tile * stride, wide = c->columns.tile * stride;
     size_t top = vae_tile_start(&c->rows, s->row) * stride,
            left = vae_tile_start(&c->columns, s->column) * stride;
-    const float *from = s->out.at;
+    const float *from = s->out;
     for (size_t f = 0; f < s->chunk.n_frames; f++)
         for (size_t y = 0; y < high; y++) {
             float *to = c->frames + ((f * c->size.height + top + y) * c->size.width + left) * 3;
@@ -293,18 +325,18 @@ static int finish(struct clip *c, struct slot *s, struct cairn_error *err)
         return 0;
     s->busy = false;
     /* Not for what was queued after it. */
-    if (gpu_event_wait(nn->g, c->until, s->done, err) || gpu_wait(nn->g, c->until, err))
+    if (gpu_event_wait(nn->g, c->v->until, s->done, err) || gpu_wait(nn->g, c->v->until, err))
         return -1;
     if (c->finder)
         return 0;
-    if (!param_layout_is_finite(s->out.at, DTYPE_F32, out_numbers(c, &s->chunk))) {
+    if (!param_layout_is_finite(s->out, DTYPE_F32, out_numbers(c, &s->chunk))) {
         c->is_bad = true;
         c->bad_first = s->chunk.first_frame;
         c->bad_last = s->chunk.first_frame + s->chunk.n_frames - 1;
         return -1;
     }
     if (!c->encode && !has_tiles(c))
-        return c->sink->write(c->sink->ctx, s->chunk.first_frame, s->chunk.n_frames, s->out.at, err);
+        return c->sink->write(c->sink->ctx, s->chunk.first_frame, s->chunk.n_frames, s->out, err);
     find_shares(c, s);
     if (c->encode)
         add_latents(c, s);
@@ -321,7 +353,7 @@ static int queue(struct clip *c, struct slot *s, size_t k, struct cairn_error *e
     struct vae_pass pass = {
         .v = c->v, .memory = &c->memory, .stream = &c->stream, .first = !k, .last = k + 1 == c->chunks
     };
-    struct vae_chunk_io io = { s->in.at, s->out.at };
+    struct vae_chunk_io io = { s->in, s->out };
     if (c->encode ? read_pixels(c, s, err) : read_latents(c, s))
         return -1;
     if (pass.first)
@@ -336,7 +368,7 @@ static int queue(struct clip *c, struct slot *s, size_t k, struct cairn_error *e
 
 static int run_chunk(struct clip *c, size_t row, size_t column, size_t k, struct cairn_error *err)
 {
-    struct slot *s = &c->slots[k % SLOTS], *before = &c->slots[(k + 1) % SLOTS];
+    struct slot *s = &c->slots[k % VAE_SLOTS], *before = &c->slots[(k + 1) % VAE_SLOTS];
     s->chunk = vae_chunk_of(c->latent.frames, c->chunk, k);
     s->row = row;
     s->column = column;
@@ -352,7 +384,7 @@ static int run_encoder(struct clip *c, struct cairn_error *err)
         for (size_t k = 0; k < c->chunks; k++)
             if (run_chunk(c, tile / c->columns.n, tile % c->columns.n, k, err))
                 return -1;
-        if (finish(c, &c->slots[(c->chunks - 1) % SLOTS], err))
+        if (finish(c, &c->slots[(c->chunks - 1) % VAE_SLOTS], err))
             return -1;
     }
     return 0;
@@ -363,7 +395,7 @@ static int run_decoder(struct clip *c, struct cairn_error *err)
     for (size_t k = 0; k < c->chunks; k++)
         if (run_chunk(c, 0, 0, k, err))
             return -1;
-    return finish(c, &c->slots[(c->chunks - 1) % SLOTS], err);
+    return finish(c, &c->slots[(c->chunks - 1) % VAE_SLOTS], err);
 }
 
 /* Moves what a tile's convolutions keep between the device and the host. */
@@ -393,7 +425,8 @@ static int run_decoder_tiles(struct clip *c, struct cairn_error *err)
             if (k && swap_past(c, tile, true, err))
                 return -1;
             if (run_chunk(c, tile / c->columns.n, tile % c->columns.n, k, err) ||
-                finish(c, &c->slots[k % SLOTS], err) || (k + 1 < c->chunks && swap_past(c, tile, false, err)))
+                finish(c, &c->slots[k % VAE_SLOTS], err) ||
+                (k + 1 < c->chunks && swap_past(c, tile, false, err)))
                 return -1;
         }
         if (!c->finder && c->sink->write(c->sink->ctx, chunk.first_frame, chunk.n_frames, c->frames, err))

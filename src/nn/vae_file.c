@@ -297,6 +297,7 @@ void vae_close(struct vae *v)
 {
     if (!v)
         return;
+    vae_slots_close(v);
     if (v->weights.g)
         weights_close(&v->weights);
     params_release(&v->table.params);

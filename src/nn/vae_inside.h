@@ -58,13 +58,26 @@ size_t vae_input_channels(const struct vae_info *i);
 size_t vae_patch(
     const struct vae_info *i); /* pixels for each place of the largest activation, in height and width */
 
+/* Pinned memory through which chunks come and go.  It takes long to get, so that it is kept from clip to clip. */
+enum { VAE_SLOTS = 2 };
+struct vae_slot {
+    struct gpu_staging in, out;
+    size_t in_bytes, out_bytes;
+    struct gpu_event *done;
+};
+
 struct vae {
     struct nn *nn;
+    struct vae_slot slots[VAE_SLOTS];
+    struct gpu_stream *until; /* to wait for a slot alone */
     struct vae_info info;
     struct vae_table table;
     struct weights weights;
     char path[256]; /* for messages; may be cut */
 };
+
+int vae_slots_open(struct vae *v, size_t in_bytes, size_t out_bytes, struct cairn_error *err);
+void vae_slots_close(struct vae *v);
 
 /* ---- a pass ---- */
 
