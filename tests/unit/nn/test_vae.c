@@ -122,15 +122,15 @@ static const char *const storages[] = { "f32", "bf16" };
 /* In f32 and bf16, whatever the chunks. */
 static void chunks_make_no_difference(void)
 {
-    struct vae_size size = { 17, 16, 32 };
+    struct vae_size size = { 13, 16, 32 };
     for (size_t i = 0; i < 2; i++)
         for (size_t s = 0; s < 2; s++) {
             struct vae *v = open_vae(s ? &bf16 : &f32, versions[i]);
             REQUIRE(v);
             size_t n, pixels;
-            struct vae_layout all = whole(&size, 5);
+            struct vae_layout all = whole(&size, 4);
             float *want = encode(v, size, &all, &n), *frames = decode(v, size, &all, &pixels);
-            for (size_t chunk = 1; chunk < 5; chunk++) {
+            for (size_t chunk = 1; chunk < 4; chunk++) {
                 struct vae_layout l = whole(&size, chunk);
                 float *got = encode(v, size, &l, &n), *out = decode(v, size, &l, &pixels);
                 if (memcmp(got, want, n * sizeof(*got)))
@@ -169,24 +169,24 @@ static void tiles_are_near_the_whole(void)
         struct vae *v = open_vae(&f32, versions[i]);
         REQUIRE(v);
         size_t stride = vae_info(v)->stride, n;
-        struct vae_size size = { 9, 14 * stride, 11 * stride };
-        struct vae_layout one = whole(&size, 3), tiles = one;
-        tiles.tile_height = 9 * stride;
-        tiles.tile_width = 8 * stride;
-        tiles.overlap = 4 * stride;
+        struct vae_size size = { 5, 10 * stride, 7 * stride };
+        struct vae_layout one = whole(&size, 2), tiles = one;
+        tiles.tile_height = 7 * stride;
+        tiles.tile_width = 5 * stride;
+        tiles.overlap = 3 * stride;
         tiles.chunk = 1;
         double error;
         float *a = encode(v, size, &one, &n), *b = encode(v, size, &tiles, &n);
         error = difference(b, a, n);
         printf("# %d: latents of tiles: %.3f\n", versions[i], error);
-        CHECK(error > 0 && error < 0.35);
+        CHECK(error > 0 && error < 0.4);
         free(a);
         free(b);
         a = decode(v, size, &one, &n);
         b = decode(v, size, &tiles, &n);
         error = difference(b, a, n);
         printf("# %d: pixels of tiles: %.3f\n", versions[i], error);
-        CHECK(error > 0 && error < 0.35);
+        CHECK(error > 0 && error < 0.4);
         tiles.chunk = 2;
         float *c = decode(v, size, &tiles, &n);
         CHECK(!memcmp(b, c, n * sizeof(*b)));
@@ -220,11 +220,11 @@ static void shares_add_up(void)
 /* What a layout says is what is allocated. */
 static void plans_are_what_is_used(void)
 {
-    struct vae_size size = { 13, 64, 96 };
+    struct vae_size size = { 9, 64, 64 };
     for (size_t i = 0; i < 2; i++)
         for (int which = 0; which < 4; which++) {
             bool encoder = which % 2;
-            size_t chunk = which < 2 ? 1 : 3, n;
+            size_t chunk = which < 2 ? 1 : 2, n;
             struct gpu *g;
             struct nn nn;
             struct cairn_error err = { 0 };
