@@ -14,6 +14,7 @@ ENVIRONMENTS = {
     'text_clean.py': ('interop-venv-clean', ['ftfy>=6.3,<7']),
     'unigram.py': ('interop-venv-unigram', ['sentencepiece>=0.2.2', 'tokenizers>=0.23']),
     'media.py': ('interop-venv-media', ['pillow>=11.3', 'av>=13', 'numpy']),
+    'resize.py': ('interop-venv-pictures', ['pillow>=10', 'opencv-python-headless>=4.8', 'numpy']),
     None: ('interop-venv', ['safetensors>=0.5', 'numpy', 'ml_dtypes', 'tokenizers>=0.20']),
 }
 
