@@ -3,7 +3,7 @@
 
 #include "text/fix_encoding.h"
 #include "text/html_unescape.h"
-#include "text/nfc.h"
+#include "text/unicode_form.h"
 #include "text/replacement_table.h"
 #include <string.h>
 
@@ -77,7 +77,7 @@ static int compose(const struct runes *in, struct runes *out, struct cairn_error
     CLEANUP(str_release) struct str plain = { 0 };
     CLEANUP(str_release) struct str composed = { 0 };
     str_add_runes(&plain, in->at, in->n);
-    if (text_add_nfc(&composed, plain.s, plain.len, err))
+    if (unicode_add_form(&composed, UNICODE_NFC, plain.s, plain.len, err))
         return -1;
     runes_add_utf8(out, composed.s, composed.len);
     return 0;

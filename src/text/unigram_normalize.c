@@ -2,11 +2,11 @@
  * The normalizers of a tokenizer.json. */
 #include "text/grapheme.h"
 #include "text/unicode.h"
+#include "text/unicode_form.h"
 #include "text/unigram_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 /* A text that is being rewritten, and how many bytes at its beginning stem from the text's first character:
  * a Metaspace of the scheme "first" asks for it. */
@@ -210,29 +210,23 @@ static void lowercase(struct rewriting *r)
         if (c == 0x130) /* the only one that becomes two */
             put(r, "i\xcc\x87", 3, at < r->first);
         else
-            put(r, bytes, unicode_put(bytes, (uint32_t)utf8proc_tolower((utf8proc_int32_t)c)), at < r->first);
+            put(r, bytes, unicode_put(bytes, unicode_lower(c)), at < r->first);
     }
 }
 
-static void compose(struct rewriting *r, enum unigram_change form)
+static void compose(struct rewriting *r, enum unigram_change change)
 {
-    static const utf8proc_option_t options[] = {
-        [CHANGE_NFC] = UTF8PROC_STABLE | UTF8PROC_COMPOSE,
-        [CHANGE_NFD] = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE,
-        [CHANGE_NFKC] = UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT,
-        [CHANGE_NFKD] = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT,
+    static const enum unicode_form forms[] = {
+        [CHANGE_NFC] = UNICODE_NFC,
+        [CHANGE_NFD] = UNICODE_NFD,
+        [CHANGE_NFKC] = UNICODE_NFKC,
+        [CHANGE_NFKD] = UNICODE_NFKD,
     };
-    utf8proc_uint8_t *made = NULL;
-    if (!r->n)
-        return;
-    utf8proc_ssize_t n =
-        utf8proc_map((const utf8proc_uint8_t *)r->s, (utf8proc_ssize_t)r->n, &made, options[form]);
-    if (n < 0)
-        abort(); /* the text is UTF-8, so there is no memory */
-    put(r, (const char *)made, (size_t)n, false);
-    free(made);
+    struct cairn_error err;
     uint32_t c;
-    if (r->first && n)
+    if (unicode_add_form(r->out, forms[change], r->s, r->n, &err))
+        abort(); /* the text is UTF-8, so there is no memory */
+    if (r->first && r->out->len)
         r->out_first = unicode_next(r->out->s, r->out->len, &c);
 }
 

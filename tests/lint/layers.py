@@ -12,7 +12,7 @@ OWNERS = {
     'jansson.h': 'src/base/json.c',
     'yaml.h': 'src/base/yaml.c',
     'zstd.h': 'src/host/unpack.c',
-    'utf8proc.h': 'src/text/nfc.c',
+    'utf8proc.h': 'src/text/unicode_form.c',
     'zlib.h': ('src/host/unpack.c', 'src/base/deflate.c'),  # one unpacks, one packs
     'getopt.h': 'src/cli/options.c',
     'png.h': 'src/media/child/png.c',
