@@ -34,7 +34,9 @@ static int find_program(char *path, size_t size, struct cairn_error *err)
 
 int helper_init(struct helper *h, const struct media_options *options, bool writes, struct cairn_error *err)
 {
-    *h = (struct helper){ .options = *options, .writes = writes, .fd = -1 };
+    *h = (struct helper){ .options = options ? *options : (struct media_options){ 0 },
+                          .writes = writes,
+                          .fd = -1 };
     struct media_options *o = &h->options;
     o->memory = o->memory ? o->memory : (uint64_t)6 << 30;
     o->pixels = o->pixels ? o->pixels : (uint64_t)1 << 29;

@@ -43,6 +43,7 @@ struct media_info {
 
 struct media;
 /* CAIRN_ELACK: no cairn-media on this machine. */
+/* options may be NULL: the defaults. */
 int media_open(struct media **out, const struct media_options *options, struct cairn_error *err);
 void media_close(struct media *m); /* accepts NULL */
 
