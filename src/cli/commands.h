@@ -12,6 +12,8 @@ int cmd_env(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_smi(int argc, char **argv);
 int cmd_diagnose(int argc, char **argv);
+int cmd_cache(int argc, char **argv);
+int cmd_decode(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_sample(int argc, char **argv);

@@ -35,6 +35,8 @@ static const struct command commands[] = {
     { "bench", cmd_bench, "measure the speed of a device and of cairn's kernels on it" },
     { "selftest", cmd_selftest, "check that cairn's kernels compute correct results" },
     { "train", cmd_train, "train a GPT or a LoRA on the best device, without Python" },
+    { "cache", cmd_cache, "encode images, clips and captions for training a video model" },
+    { "decode", cmd_decode, "show what a cache of latents holds, as a picture or a clip" },
     { "plan", cmd_plan, "compute the memory of a training job, and how to make it fit" },
     { "sample", cmd_sample, "generate text from a trained model" },
     { "tensor", cmd_tensor, "list, check, convert, compare and merge tensor files" },

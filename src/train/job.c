@@ -89,6 +89,8 @@ struct task_env job_task_env(struct job *j)
         .stop = j->o->stop,
         .arena = &j->arena,
         .only_plan = j->only_plan || j->o->dry_run,
+        .budget_bytes = j->o->budget_bytes,
+        .host_bytes = j->o->host_available ? j->o->host_available() : 0,
     };
 }
 

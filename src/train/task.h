@@ -28,6 +28,8 @@ struct task_env {
     const volatile sig_atomic_t *stop; /* Ctrl-C while something long is prepared; may be NULL */
     struct arena *arena;               /* lives as long as the task */
     bool only_plan;                    /* no step follows: the memory is wanted, not the data */
+    uint64_t budget_bytes;             /* of the device's memory; 0: not known */
+    uint64_t host_bytes;               /* of the host's; the same */
 };
 
 /* A model that was saved, for samples without training. */

@@ -12,6 +12,7 @@ enum wan_experts { WAN_TRAIN_AUTO, WAN_TRAIN_LOW, WAN_TRAIN_HIGH, WAN_TRAIN_BOTH
 extern const char *const wan_experts_words[];
 enum wan_lora_experts { WAN_LORA_ONE, WAN_LORA_TWO };
 enum wan_save_dtype { WAN_SAVE_BF16, WAN_SAVE_F16, WAN_SAVE_F32 };
+enum wan_encoder_device { WAN_ENCODER_AUTO, WAN_ENCODER_CPU };
 enum wan_save_format { WAN_SAVE_COMFY, WAN_SAVE_MUSUBI, WAN_SAVE_DIFFUSERS };
 
 /* The keys that model.kind: wan adds. */
@@ -22,6 +23,7 @@ struct wan_keys {
         enum wan_experts expert;
         int64_t heads;
         double boundary; /* 0: the task's */
+        const char *vae_path, *text_encoder_path, *tokenizer_path;
     } model;
     struct {
         enum wan_lora_experts experts;
@@ -31,7 +33,24 @@ struct wan_keys {
         struct config_list path;
         double val_split;
         const char *size; /* "": by the caches */
+        struct config_list resolution, frames;
+        double fps;
+        const char *extraction; /* "": from the start, as many as fit */
+        const char *caption_extension, *caption_default, *trigger;
+        bool buckets, upscale, flip;
+        int64_t repeats;
     } data;
+    struct {
+        const char *dir;
+        enum wan_save_dtype dtype;
+    } cache;
+    struct {
+        enum wan_encoder_device device;
+    } text_encoder, vae;
+    struct {
+        struct config_list prompts;
+        const char *negative;
+    } sample;
     struct {
         enum flow_recipe recipe;
         const char *timesteps; /* "": the recipe's */

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "train/task_wan_inside.h"
+#include "train/wan_cache.h"
 #include "video/validation.h"
 #include <stdlib.h>
 
@@ -136,14 +137,95 @@ static int choose_items(struct wan_job *t, struct validation_split *split, struc
     return cairn_hint(err, "cache the latents and captions again");
 }
 
+/* ---- caches that are made first ---- */
+
+static void say_problems(const struct wan_job *t, const struct dataset *d, const struct cache_result *r)
+{
+    struct left_out skipped = { 0 };
+    for (size_t i = 0; i < dataset_count(d); i++) {
+        const struct dataset_item *item = dataset_item(d, i);
+        if (item->problem)
+            leave_out(&skipped, arena_printf(t->task.env.arena, "%s: %s", item->path, item->why));
+    }
+    for (size_t i = 0; i < r->n_failures; i++)
+        leave_out(&skipped,
+                  arena_printf(t->task.env.arena, "%s: %s", r->failures[i].path, r->failures[i].why));
+    say_left_out(t, &skipped, "cannot be cached:");
+}
+
+static int make_caches(struct wan_job *t, const struct dataset *d, struct cairn_error *err)
+{
+    const struct task_env *e = &t->task.env;
+    struct cache_job job;
+    CLEANUP(cache_result_release) struct cache_result result = { 0 };
+    if (wan_cache_job(config_of(t), d, e->nn->g, e->arena, &job, err))
+        return -1;
+    job.budget = e->budget_bytes;
+    job.host_budget = e->host_bytes;
+    job.talk = e->talk;
+    job.sink = e->sink;
+    job.stop = e->stop;
+    int r = cache_job_run(&job, &result, err);
+    say_problems(t, d, &result);
+    if (!r)
+        message_say(&e->sink, "caches: %zu of latents and %zu of captions made, %zu and %zu were there",
+                    result.latents.made, result.text.made, result.latents.current, result.text.current);
+    return r;
+}
+
+/* For a plan the size of the largest bucket is enough. */
+static int size_of_dataset(struct wan_job *t, const struct dataset *d, struct cairn_error *err)
+{
+    struct arena *a = t->task.env.arena;
+    struct dataset_totals totals;
+    struct dataset_bucket most = { 0 };
+    if (dataset_check(d, err))
+        return -1;
+    dataset_total(d, a, &totals);
+    for (size_t i = 0; i < totals.n_buckets; i++) {
+        const struct dataset_bucket *b = &totals.bucket[i];
+        if (b->width * b->height * b->frames > most.width * most.height * most.frames)
+            most = *b;
+    }
+    t->keys.data.size = arena_printf(a, "%zux%zux%zu", most.width, most.height, most.frames);
+    return wan_job_set_size(t, err);
+}
+
+/* The folders of caches: those of data.path, or those of its images and clips. */
+static int cache_folders(struct wan_job *t, struct video_cache_options *o, struct cairn_error *err)
+{
+    CLEANUP(dataset_cleanup) struct dataset *d = NULL;
+    struct arena *a = t->task.env.arena;
+    o->paths = t->keys.data.path.item;
+    o->n_paths = t->keys.data.path.n;
+    if (!wan_cache_is_needed(config_of(t)))
+        return 0;
+    if (wan_cache_dataset(config_of(t), NULL, &d, err) || make_caches(t, d, err))
+        return -1;
+    const char *const *folders;
+    const char **paths = ARENA_NEW(a, const char *, dataset_count(d) + 1);
+    o->n_paths = wan_cache_folders(d, a, &folders);
+    for (size_t i = 0; i < o->n_paths; i++)
+        paths[i] = arena_strdup(a, folders[i]);
+    o->paths = paths;
+    return 0;
+}
+
+static int plan_dataset(struct wan_job *t, struct cairn_error *err)
+{
+    CLEANUP(dataset_cleanup) struct dataset *d = NULL;
+    return wan_cache_dataset(config_of(t), NULL, &d, err) || size_of_dataset(t, d, err) ? -1 : 0;
+}
+
+/* ---- caches ---- */
+
 static int open_caches(struct wan_job *t, struct cairn_error *err)
 {
     const struct job_config *c = config_of(t);
-    const struct wan_keys *k = &t->keys;
-    struct video_cache_options o = { .paths = k->data.path.item,
-                                     .n_paths = k->data.path.n,
-                                     .needs = needs_of(t) };
+    struct video_cache_options o = { .needs = needs_of(t) };
     struct validation_split split;
+    if (cache_folders(t, &o, err))
+        return -1;
     if (video_cache_open(&t->cache, &o, err))
         return cairn_wrap(err, "data.path");
     const struct video_cache_info *info = video_cache_info(t->cache);
@@ -171,6 +253,8 @@ int wan_job_open_data(struct wan_job *t, struct cairn_error *err)
         return open_caches(t, err);
     if (*size && place && str_starts(place, "--"))
         return wan_job_set_size(t, err);
+    if (wan_cache_is_needed(config_of(t)))
+        return plan_dataset(t, err);
     struct cairn_error why = { 0 };
     if (!open_caches(t, &why))
         return 0;

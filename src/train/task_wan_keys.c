@@ -12,6 +12,7 @@ static const char *const lora_experts[] = { [WAN_LORA_ONE] = "one", [WAN_LORA_TW
 static const char *const recipes[] = { [FLOW_MUSUBI] = "musubi", [FLOW_AI_TOOLKIT] = "ai-toolkit", NULL };
 static const char *const formats[] = { [WAN_SAVE_COMFY] = "comfy", [WAN_SAVE_MUSUBI] = "musubi",
     [WAN_SAVE_DIFFUSERS] = "diffusers", NULL };
+static const char *const encoder_devices[] = { [WAN_ENCODER_AUTO] = "auto", [WAN_ENCODER_CPU] = "cpu", NULL };
 static const char *const dtypes[] = { [WAN_SAVE_BF16] = "bf16", [WAN_SAVE_F16] = "f16", [WAN_SAVE_F32] = "f32", NULL };
 
 #define KEY(...) CONFIG_KEY(struct wan_keys, __VA_ARGS__)
@@ -21,14 +22,28 @@ static const struct config_key keys[] = {
     KEY(model.task, "", "t2v-1.3B, t2v-14B, i2v-14B, t2v-A14B, i2v-A14B or ti2v-5B; empty: by the model's files"),
     KEY(model.expert, "auto", "expert of Wan 2.2 A14B to train; auto: both if both are there", .words = wan_experts_words),
     KEY(model.heads, "0", "attention heads; 0: a head size of 128, which all released models have", FROM(0, 1024)),
+    KEY(model.vae_path, "", "VAE of Wan, a file or a folder: makes the caches of latents"),
+    KEY(model.text_encoder_path, "", "umT5-XXL, a file or a folder: makes the caches of captions"),
+    KEY(model.tokenizer_path, "", "tokenizer of umT5 (tokenizer.json, spiece.model); empty: in or beside the text encoder's files"),
     KEY(model.boundary, "0", "time between the experts, 0 to 1; 0: 0.875 for T2V, 0.9 for I2V", SHARE),
 
     KEY(lora.experts, "two", "with both experts: a LoRA for each, or one for both as musubi-tuner trains it",
         .words = lora_experts),
     KEY(lora.high_noise_path, "", "LoRA of the high-noise expert to start from, where lora.path is that of the other"),
 
-    KEY(data.path, "[]", "required: one or more folders of musubi-tuner's caches (*_wan.safetensors)"),
+    KEY(data.path, "[]", "required: folders of caches (*_wan.safetensors), folders of images and clips, or a dataset file of musubi-tuner or ai-toolkit"),
     KEY(data.size, "", "size of the largest clip in pixels, for a plan before there are caches: WIDTHxHEIGHTxFRAMES"),
+    KEY(data.resolution, "[832x480]", "images and clips: WIDTHxHEIGHT or a side; buckets have its area; several: each file at each"),
+    KEY(data.frames, "[81]", "clips: most frames of a sample, 4n+1; several: a sample of each length"),
+    KEY(data.fps, "0", "clips: frame rate to train at; frames of faster clips are dropped; 0: that of the model", UNIT("frames per second"), FROM(0, 1000)),
+    KEY(data.extraction, "", "clips: which frames; head, chunk, slide, uniform or full as in musubi-tuner; empty: full, up to data.frames"),
+    KEY(data.buckets, "true", "images and clips keep about their aspect ratio; false: all are cropped to data.resolution"),
+    KEY(data.upscale, "true", "enlarge images and clips that are smaller than their bucket; false: they keep their size"),
+    KEY(data.flip, "false", "add a mirrored copy of each image and clip"),
+    KEY(data.repeats, "1", "how often an item is in an epoch", FROM(1, 10000)),
+    KEY(data.caption_extension, ".txt", "captions are in files with the stem of the image or clip and this extension"),
+    KEY(data.caption_default, "", "caption of files that have none; empty: such files are left out"),
+    KEY(data.trigger, "", "trigger word: put in front of captions that do not have it, and in place of [trigger]"),
     KEY(data.val_split, "0", "share of the items held out for validation", UNIT("share"), SHARE),
 
     KEY(train.recipe, "musubi", "whose meaning of timesteps, weights and boundary applies", .words = recipes),
@@ -48,11 +63,22 @@ static const struct config_key keys[] = {
         FROM(0, 1000000)),
     KEY(train.clean_first_frame, "false", "ti2v-5B: the first frame has no noise and no loss (image to video)"),
 
+    KEY(cache.dir, "", "folder for caches; empty: _cairn_cache in each folder of images and clips"),
+    KEY(cache.dtype, "bf16", "number format of caches", .words = dtypes),
+    KEY(text_encoder.device, "auto", "auto: the device of the job; cpu", .words = encoder_devices),
+    KEY(vae.device, "auto", "the same for the VAE", .words = encoder_devices),
+    KEY(sample.prompts, "[]", "prompts that are cached too, for samples"),
+    KEY(sample.negative, "", "negative prompt, cached too"),
     KEY(save.format, "comfy", "names in lora.safetensors, for ComfyUI, musubi-tuner or diffusers", .words = formats),
     KEY(save.dtype, "bf16", "number format of lora.safetensors; checkpoints keep the exact values too", .words = dtypes),
 };
 
-static const struct config_section sections[] = { { "save", "the LoRA's files, for other programs" } };
+static const struct config_section sections[] = {
+    { "cache", "latents and captions, encoded once" },
+    { "text_encoder", "umT5, which encodes captions" },
+    { "vae", "the VAE, which encodes pixels" },
+    { "save", "the LoRA's files, for other programs" },
+};
 
 /* What people train these models with: alpha = rank keeps the strength the same at any rank. */
 static const struct config_preset presets[] = {
@@ -99,7 +125,7 @@ static int check(const struct job_config *c, struct cairn_error *err)
     bool has_data = k->data.path.n && k->data.path.item[0][0];
     if (!has_data && !k->data.size[0])
         return config_clash(c, "data.path", "data.path", err,
-                            "data.path is missing: it names folders of caches");
+                            "data.path is missing: it names folders of caches, or of images and clips");
     if (k->data.size[0] && wan_pixels_parse(k->data.size, &size, &why))
         return config_clash(c, "data.size", "data.size", err, "data.size: %s", why.msg);
     if (!c->model.path[0] && !k->model.high_noise_path[0] && !k->model.task[0])

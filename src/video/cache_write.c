@@ -2,6 +2,7 @@
 #include "video/cache_write.h"
 
 #include "tensor/safetensors.h"
+#include "video/item.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -187,4 +188,20 @@ const char *cache_made_from(struct arena *a, const char *path)
         return NULL;
     const char *made = st_meta_find(&f, MADE_FROM);
     return arena_strdup(a, made ? made : "");
+}
+
+bool cache_has_caption(const char *path, const char *caption)
+{
+    CLEANUP(st_close) struct st_file f = { 0 };
+    struct cairn_error ignored;
+    const char *is = st_open(&f, path, &ignored) ? NULL : st_meta_find(&f, "caption1");
+    return is && !strcmp(is, caption);
+}
+
+bool cache_has_size(const char *path, size_t channels, size_t frames, size_t height, size_t width)
+{
+    struct video_item item = { .path = path };
+    struct cairn_error ignored;
+    return !video_item_open(&item, &(struct video_needs){ .channels = channels }, &ignored) &&
+           item.frames == frames && item.height == height && item.width == width;
 }

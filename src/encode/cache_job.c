@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encode/cache_job.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "encode/cache_job_inside.h"
+#include "os/file.h"
+#include "os/info.h"
+#include "os/list.h"
+#include "video/cache_write.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- files ---- */
+
+/* All of a small file, and pieces of a large one. */
+static int hash_contents(struct hash *h, const char *path, uint64_t size, struct cairn_error *err)
+{
+    enum { PIECE = 1 << 16, PIECES = 128 };
+    CLEANUP(fd_close) int fd = os_open(path, OS_READ);
+    CLEANUP(mem_free) char *bytes = malloc(PIECE);
+    uint64_t n = (size + PIECE - 1) / PIECE, pieces = n < PIECES ? n : PIECES;
+    if (fd < 0)
+        return cairn_fail_errno(err, "open %s", path);
+    if (!bytes)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory to read %s", path);
+    hash_add_u64(h, size);
+    for (uint64_t i = 0; i < pieces; i++) {
+        uint64_t at = pieces < 2 ? 0 : i * (n - 1) / (pieces - 1) * PIECE;
+        size_t some = size - at < PIECE ? (size_t)(size - at) : PIECE;
+        if (file_read_at(fd, path, bytes, some, at, err))
+            return -1;
+        hash_add(h, bytes, some);
+    }
+    return 0;
+}
+
+/* The order of a folder's files is not defined, so that their hashes are added. */
+static int hash_folder(struct hash *h, const char *path, struct cairn_error *err)
+{
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(path, 0);
+    CLEANUP(arena_release) struct arena a = { 0 };
+    uint64_t sums[2] = { 0 };
+    const char *name;
+    if (!l)
+        return cairn_fail_errno(err, "list %s", path);
+    while ((name = os_list_next(l))) {
+        const char *file = arena_printf(&a, "%s/%s", path, name);
+        struct os_info info;
+        struct hash one;
+        uint64_t is[2];
+        hash_init(&one);
+        hash_add_text(&one, name);
+        if (!os_info(file, &info) && info.kind == OS_KIND_FILE && hash_contents(&one, file, info.size, err))
+            return -1;
+        hash_end(&one, is);
+        sums[0] += is[0];
+        sums[1] += is[1];
+    }
+    hash_add(h, sums, sizeof(sums));
+    return 0;
+}
+
+int cache_hash_file(struct hash *h, const char *path, struct cairn_error *err)
+{
+    struct os_info info;
+    if (os_info(path, &info))
+        return cairn_fail_errno(err, "%s", path);
+    return info.kind == OS_KIND_FOLDER ? hash_folder(h, path, err) : hash_contents(h, path, info.size, err);
+}
+
+enum cache_file cache_file_state(const char *path, const char *made_from)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const char *made = cache_made_from(&a, path);
+    if (!made)
+        return CACHE_MISSING;
+    return !made[0] ? CACHE_FOREIGN : strcmp(made, made_from) ? CACHE_OTHER : CACHE_CURRENT;
+}
+
+char *cache_prompt_stem(struct arena *a, const char *prompt)
+{
+    struct hash h;
+    char text[33];
+    hash_init(&h);
+    hash_add_text(&h, prompt);
+    hash_end_text(&h, text);
+    return arena_printf(a, "cairn_prompt_%s", text);
+}
+
+char *cache_prompt_path(struct arena *a, const char *dir, const char *prompt)
+{
+    return arena_printf(a, "%s/%s", dir, cache_name_text(a, cache_prompt_stem(a, prompt)));
+}
+
+/* ---- progress and failures ---- */
+
+int cache_job_stopped(const struct cache_job *job, struct cairn_error *err)
+{
+    return job->stop && *job->stop ? cairn_fail(err, CAIRN_EIO, "interrupted") : 0;
+}
+
+void cache_job_fail_item(struct cache_result *out, struct cache_count *count, const char *path,
+                         const struct cairn_error *why)
+{
+    count->failed++;
+    *ARENA_PUSH(&out->arena, out->failures, out->n_failures) =
+        (struct cache_failure){ path, arena_strdup(&out->arena, why->msg) };
+}
+
+void cache_progress_start(struct cache_progress *p, FILE *talk, const char *what, size_t total)
+{
+    *p = (struct cache_progress){ talk, what, total, clock_s(), 0 };
+}
+
+void cache_progress_step(struct cache_progress *p, size_t done)
+{
+    double now = clock_s(), spent = now - p->started;
+    bool terminal = p->talk && isatty(fileno(p->talk));
+    if (!p->talk || (done < p->total && now - p->shown < (terminal ? 0.2 : 10)))
+        return;
+    double left = done ? spent / (double)done * (double)(p->total - done) : 0;
+    p->shown = now;
+    fprintf(p->talk, "%s%-8s %zu of %zu  %.2f/s  ETA %d:%02d%s", terminal ? "\r\033[K" : "", p->what, done,
+            p->total, spent > 0 ? (double)done / spent : 0, (int)left / 60, (int)left % 60,
+            terminal ? "" : "\n");
+    fflush(p->talk);
+}
+
+void cache_progress_end(struct cache_progress *p)
+{
+    if (p->talk && p->shown > 0 && isatty(fileno(p->talk)))
+        fputs("\r\033[K", p->talk);
+}
+
+/* ---- the job ---- */
+
+static const char *first_dir(const struct dataset *d)
+{
+    for (size_t i = 0; i < dataset_count(d); i++)
+        if (!dataset_item(d, i)->problem)
+            return dataset_item(d, i)->block->cache_directory;
+    return NULL;
+}
+
+int cache_job_run(const struct cache_job *job, struct cache_result *out, struct cairn_error *err)
+{
+    *out = (struct cache_result){ .first_dir = first_dir(job->dataset) };
+    double start = clock_s();
+    if (dataset_check(job->dataset, err))
+        return -1;
+    int r = job->text.path[0] ? cache_job_texts(job, out, err) : 0;
+    out->text.seconds = clock_s() - start;
+    if (r || !job->vae.path[0])
+        return r;
+    start = clock_s();
+    r = cache_job_latents(job, out, err);
+    out->latents.seconds = clock_s() - start;
+    return r;
+}
+
+void cache_result_release(struct cache_result *r)
+{
+    arena_release(&r->arena);
+}

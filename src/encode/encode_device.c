@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encode/encode_device.h"
+
+bool encode_device_on_cpu(const struct encode_device *d)
+{
+    return d->cpu || gpu_info(d->o->g)->api == GPU_API_HOST;
+}
+
+uint64_t encode_device_budget(const struct encode_device *d)
+{
+    uint64_t bytes = encode_device_on_cpu(d) ? d->o->host_budget : d->o->budget;
+    return bytes ? bytes : UINT64_MAX;
+}
+
+static int open_cpu(struct encode_device *d, struct cairn_error *err)
+{
+    return gpu_open("cpu", &d->cpu, err) || nn_open(&d->nn, d->cpu, GPU_F32, err) ? -1 : 0;
+}
+
+int encode_device_open(struct encode_device *d, const struct encode_device_options *o,
+                       struct cairn_error *err)
+{
+    *d = (struct encode_device){ .o = o };
+    if (gpu_info(o->g)->api != GPU_API_HOST && (o->on_cpu || gpu_lost(o->g)))
+        return open_cpu(d, err);
+    return nn_open(&d->nn, o->g, encode_device_on_cpu(d) ? GPU_F32 : o->storage, err);
+}
+
+void encode_device_close(struct encode_device *d)
+{
+    nn_close(&d->nn);
+    gpu_close(d->cpu);
+    d->cpu = NULL;
+}
+
+/* What a CPU might do better.  A damaged file it would not. */
+static bool is_of_device(const struct cairn_error *err)
+{
+    return err->code == CAIRN_EDEVICE || err->code == CAIRN_ENOMEM || err->code == CAIRN_ELACK;
+}
+
+int encode_device_fall_back(struct encode_device *d, struct cairn_error *err)
+{
+    if (encode_device_on_cpu(d) || !is_of_device(err))
+        return -1;
+    message_say(d->o->sink, "warning: %s failed on %s: %s; it continues on the CPU", d->o->what,
+                gpu_info(d->o->g)->name, err->msg);
+    *err = (struct cairn_error){ 0 };
+    nn_close(&d->nn);
+    return open_cpu(d, err);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Where an encoder computes: the job's device, or the CPU after that failed.
+ *
+ * Text encoder and VAE only prepare data.  If one of them fails on a GPU or hangs there, it goes on on the CPU, which is
+ * said once, and the cache becomes complete. */
+#ifndef CAIRN_ENCODE_ENCODE_DEVICE_H
+#define CAIRN_ENCODE_ENCODE_DEVICE_H
+
+#include "base/message_sink.h"
+#include "nn/nn.h"
+
+struct encode_device_options {
+    const char *what;         /* "the VAE", for messages */
+    struct gpu *g;            /* the job's device */
+    bool on_cpu;              /* do not use it, as configured */
+    enum gpu_storage storage; /* on that device; f32 on the CPU */
+    uint64_t budget;          /* bytes on that device; 0: not known */
+    uint64_t host_budget;     /* the same on the CPU */
+    const struct message_sink *sink;
+};
+
+struct encode_device {
+    const struct encode_device_options *o;
+    struct gpu *cpu; /* owned; NULL: o->g is used */
+    struct nn nn;
+};
+
+/* o must outlive it. */
+int encode_device_open(struct encode_device *d, const struct encode_device_options *o,
+                       struct cairn_error *err);
+void encode_device_close(struct encode_device *d);
+bool encode_device_on_cpu(const struct encode_device *d);
+uint64_t encode_device_budget(const struct encode_device *d); /* UINT64_MAX: not known */
+/* After a failure, with whatever was made on the device already closed: moves to the CPU and clears err, or fails as
+ * before, because it is the CPU already, or because a CPU would fail in the same way. */
+int encode_device_fall_back(struct encode_device *d, struct cairn_error *err);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "start/cache.h"
+
+#include "os/info.h"
+#include "run/job_file.h"
+#include "start/device_memory.h"
+#include "start/open_device.h"
+#include "start/own_env.h"
+#include "start/restart.h"
+#include "start/watch_calls.h"
+#include "train/wan_cache.h"
+#include <string.h>
+#include <unistd.h>
+
+/* ---- configuration ---- */
+
+/* A dataset without a configuration: its file or folder is data.path. */
+static bool is_dataset(const char *file, struct arena *a)
+{
+    struct job_file f;
+    return os_is_folder(file) || job_file_read(file, a, &f);
+}
+
+static int read_dataset(struct job_config *c, const struct config_changes *changes, const char *file,
+                        struct cairn_error *err)
+{
+    static const char text[] = "model: {kind: wan, task: t2v-A14B}\n";
+    if (config_read_text(c, "the defaults", text, strlen(text), err) ||
+        config_set(c, "the argument", "data.path", file, err))
+        return -1;
+    for (size_t i = 0; i < changes->n_set; i++)
+        if (config_set_pair(c, changes->set[i], err))
+            return -1;
+    if (changes->device && config_set(c, "--device", "train.device", changes->device, err))
+        return -1;
+    return config_check(c, err);
+}
+
+static int read_config(struct start_cache *s, const struct start_cache_options *o, struct arena *a,
+                       struct cairn_error *err)
+{
+    const struct {
+        const char *option, *key, *value;
+    } rows[] = {
+        { "--vae", "model.vae_path", o->vae },
+        { "--text-encoder", "model.text_encoder_path", o->text_encoder },
+        { "--tokenizer", "model.tokenizer_path", o->tokenizer },
+        { "--dir", "cache.dir", o->dir },
+    };
+    struct job_config *c = &s->config;
+    config_init(c, a);
+    if (is_dataset(o->file, a) ? read_dataset(c, &o->changes, o->file, err)
+                               : start_read_config(&o->changes, o->file, c, err))
+        return -1;
+    if (task_of(c) != &task_wan) {
+        cairn_fail(err, CAIRN_EUSAGE, "%s: `cairn cache` is for video models, but model.kind is %s", o->file,
+                   task_of(c)->schema->kind);
+        return cairn_hint(err, "cairn train prepares text by itself");
+    }
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].value && config_set(c, rows[i].option, rows[i].key, rows[i].value, err))
+            return -1;
+    return 0;
+}
+
+/* ---- the dataset ---- */
+
+static void show_probed(void *context, size_t done, size_t total)
+{
+    FILE *talk = context;
+    if (talk && isatty(fileno(talk)))
+        fprintf(talk, done < total ? "\rfile %zu of %zu" : "\r\033[K", done, total);
+}
+
+static int need_media(const struct start_cache *s, const char *file, struct cairn_error *err)
+{
+    if (wan_cache_is_needed(&s->config))
+        return 0;
+    cairn_fail(err, CAIRN_EUSAGE, "%s: data.path has no images or clips", file);
+    return cairn_hint(err, "data.path names folders of images and clips, or a dataset file");
+}
+
+int start_cache_list(struct start_cache *s, const struct start_cache_options *o, struct arena *a,
+                     struct cairn_error *err)
+{
+    struct dataset_progress progress = { show_probed, o->talk };
+    *s = (struct start_cache){ 0 };
+    return read_config(s, o, a, err) || need_media(s, o->file, err) ||
+                   wan_cache_dataset(&s->config, &progress, &s->dataset, err)
+               ? -1
+               : 0;
+}
+
+/* ---- the job ---- */
+
+/* Called by the watchdog thread: the new process skips what is done. */
+static void restart_hung(const struct cairn_error *why)
+{
+    restart_now(why, false);
+}
+
+static int open_device(struct start_cache *s, const struct start_cache_options *o, struct arena *a,
+                       uint64_t *budget, struct cairn_error *err)
+{
+    struct train_options t = { .config = &s->config };
+    own_env_apply(o->messages);
+    restart_prepare(o->argc, o->argv, true, "", o->messages, a);
+    restart_apply();
+    if (restart_wants_cpu() && config_set(&s->config, "the workaround", "train.device", "cpu", err))
+        return -1;
+    restart_set_device(GPU_API_HIP, true); /* until it is open */
+    if (watch_calls(o->hang_after_s, restart_hung, o->messages, err) ||
+        start_open_device(&s->config, a, &t, err))
+        return -1;
+    s->g = t.g;
+    *budget = t.budget_bytes;
+    restart_set_device(gpu_info(s->g)->api, true);
+    return 0;
+}
+
+int start_cache_run(struct start_cache *s, const struct start_cache_options *o, struct arena *a,
+                    struct cairn_error *err)
+{
+    struct cache_job job;
+    uint64_t budget;
+    if (dataset_check(s->dataset, err) || open_device(s, o, a, &budget, err) ||
+        wan_cache_job(&s->config, s->dataset, s->g, a, &job, err))
+        return -1;
+    job.budget = budget;
+    job.host_budget = device_memory_host();
+    job.again = o->again;
+    job.talk = o->talk;
+    job.sink = *o->messages;
+    job.stop = o->stop;
+    return cache_job_run(&job, &s->result, err);
+}
+
+void start_cache_close(struct start_cache *s)
+{
+    cache_result_release(&s->result);
+    dataset_close(s->dataset);
+    gpu_close(s->g);
+}

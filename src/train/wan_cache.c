@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/wan_cache.h"
+
+#include "base/parse.h"
+#include "base/str.h"
+#include "chip/gfx_table.h"
+#include "nn/vae.h"
+#include "os/info.h"
+#include "os/list.h"
+#include "video/cache_name.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEP_22 = 32, FPS_22 = 24 }; /* of the 5B model, whose VAE is that of Wan 2.2 */
+
+/* ---- what data.path is ---- */
+
+static bool has_caches(const char *dir)
+{
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(dir, 0);
+    const char *name;
+    struct cache_name parts;
+    while (l && (name = os_list_next(l)))
+        if (str_ends(name, ".safetensors") && cache_name_parse(name, &parts) && cache_name_is_wan(&parts))
+            return true;
+    return false;
+}
+
+static bool is_media_name(const char *name)
+{
+    static const char *const extensions[] = { ".png", ".jpg",  ".jpeg", ".webp", ".bmp", ".avif",
+                                              ".mp4", ".webm", ".avi",  ".mkv",  ".mov", ".flv",
+                                              ".wmv", ".m4v",  ".mpg",  ".mpeg" };
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < ARRAY_LEN(extensions); i++)
+        if (!strcasecmp(dot, extensions[i]))
+            return true;
+    return false;
+}
+
+static bool has_media(const char *dir)
+{
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(dir, 0);
+    const char *name;
+    while (l && (name = os_list_next(l)))
+        if (is_media_name(name))
+            return true;
+    return false;
+}
+
+/* A dataset file; NULL: data.path are folders. */
+static const char *dataset_file(const struct wan_keys *k)
+{
+    return k->data.path.n == 1 && os_is_file(k->data.path.item[0]) ? k->data.path.item[0] : NULL;
+}
+
+bool wan_cache_is_needed(const struct job_config *c)
+{
+    const struct wan_keys *k = wan_keys(c);
+    if (dataset_file(k))
+        return true;
+    for (size_t i = 0; i < k->data.path.n; i++)
+        if (!has_caches(k->data.path.item[i]) && has_media(k->data.path.item[i]))
+            return true;
+    return false;
+}
+
+/* ---- the dataset ---- */
+
+/* "832x480", or "512" for a square. */
+static int parse_resolution(const struct job_config *c, const char *text, struct bucket_size *out,
+                            struct cairn_error *err)
+{
+    struct wan_pixels p;
+    struct cairn_error why;
+    uint64_t side;
+    if (cairn_parse_u64(text, &side) && side >= 16 && side <= 16384) {
+        *out = (struct bucket_size){ (size_t)side, (size_t)side };
+        return 0;
+    }
+    if (wan_pixels_parse(text, &p, &why))
+        return config_clash(c, "data.resolution", "data.resolution", err,
+                            "data.resolution: \"%s\" is not WIDTHxHEIGHT, such as 832x480, or a side", text);
+    *out = (struct bucket_size){ p.width, p.height };
+    return 0;
+}
+
+static int parse_frames(const struct job_config *c, const char *text, size_t *out, struct cairn_error *err)
+{
+    uint64_t n;
+    if (!cairn_parse_u64(text, &n) || !n || n > 100000)
+        return config_clash(c, "data.frames", "data.frames", err,
+                            "data.frames: \"%s\" is not a number of frames", text);
+    *out = (size_t)n;
+    return 0;
+}
+
+static const char *or_null(const char *text)
+{
+    return text[0] ? text : NULL;
+}
+
+int wan_cache_dataset(const struct job_config *c, const struct dataset_progress *progress,
+                      struct dataset **out, struct cairn_error *err)
+{
+    const struct wan_keys *k = wan_keys(c);
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct bucket_size *sizes = ARENA_NEW(&a, struct bucket_size, k->data.resolution.n);
+    size_t *frames = ARENA_NEW(&a, size_t, k->data.frames.n);
+    struct vae_info vae = { .version = 21 };
+    for (size_t i = 0; i < k->data.resolution.n; i++)
+        if (parse_resolution(c, k->data.resolution.item[i], &sizes[i], err))
+            return -1;
+    for (size_t i = 0; i < k->data.frames.n; i++)
+        if (parse_frames(c, k->data.frames.item[i], &frames[i], err))
+            return -1;
+    if (k->model.vae_path[0] && vae_read_info(k->model.vae_path, &vae, err))
+        return -1;
+    bool is_22 = vae.version == 22;
+    struct dataset_options o = {
+        .config = dataset_file(k),
+        .paths = k->data.path.item,
+        .n_paths = k->data.path.n,
+        .resolutions = sizes,
+        .n_resolutions = k->data.resolution.n,
+        .no_buckets = !k->data.buckets,
+        .no_upscale = !k->data.upscale,
+        .frames = frames,
+        .n_frames = k->data.frames.n,
+        .extraction = or_null(k->data.extraction),
+        .fps = k->data.fps > 0 ? k->data.fps
+               : is_22         ? FPS_22
+                               : 0,
+        .caption_extension = or_null(k->data.caption_extension),
+        .caption_default = or_null(k->data.caption_default),
+        .trigger = or_null(k->data.trigger),
+        .flip_x = k->data.flip,
+        .repeats = (size_t)k->data.repeats,
+        .cache_directory = or_null(k->cache.dir),
+        .bucket_step = is_22 ? STEP_22 : 0,
+        .model_fps = is_22 ? FPS_22 : 0,
+    };
+    if (progress)
+        o.progress = *progress;
+    return dataset_open(out, &o, err);
+}
+
+/* ---- the job ---- */
+
+/* Image-to-video models read the first frame's latents beside the noisy ones. */
+static bool wants_image(const struct job_config *c)
+{
+    const struct wan_keys *k = wan_keys(c);
+    if (k->model.task[0])
+        return str_starts(k->model.task, "i2v");
+    struct wan_request r = { c->model.path, k->model.high_noise_path, "", "auto", (size_t)k->model.heads };
+    struct wan_files files = { 0 };
+    struct cairn_error ignored;
+    bool image = c->model.path[0] && !wan_find(&r, &files, &ignored) && files.n &&
+                 files.bases[0].info.shape.in > files.bases[0].info.shape.out;
+    wan_files_release(&files);
+    return image;
+}
+
+/* A chip without bf16 computes the text encoder in f16, whose residual stream is f32, and the VAE, which has no such
+ * stream, in f32. */
+static enum gpu_storage storage_on(const struct gpu *g, enum gpu_storage without_bf16)
+{
+    const struct gpu_info *i = g ? gpu_info(g) : NULL;
+    if (!i || i->api == GPU_API_HOST)
+        return GPU_F32;
+    return i->chip && i->chip->train_f16 ? without_bf16 : GPU_BF16;
+}
+
+static int need_path(const struct job_config *c, const char *key, const char *path, struct cairn_error *err)
+{
+    return path[0] ? 0
+                   : config_clash(c, key, key, err, "%s is missing: it is needed to make the caches of %s",
+                                  key, strstr(key, "vae") ? "latents" : "captions");
+}
+
+int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gpu *g, struct arena *a,
+                  struct cache_job *out, struct cairn_error *err)
+{
+    static const enum dtype dtypes[] = {
+        [WAN_SAVE_BF16] = DTYPE_BF16, [WAN_SAVE_F16] = DTYPE_F16, [WAN_SAVE_F32] = DTYPE_F32
+    };
+    const struct wan_keys *k = wan_keys(c);
+    size_t n = k->sample.prompts.n;
+    const char **prompts = ARENA_NEW(a, const char *, n + 2);
+    if (need_path(c, "model.vae_path", k->model.vae_path, err) ||
+        need_path(c, "model.text_encoder_path", k->model.text_encoder_path, err))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        prompts[i] = k->sample.prompts.item[i];
+    prompts[n] = ""; /* for captions that are dropped */
+    prompts[n + 1] = k->sample.negative;
+    *out = (struct cache_job){
+        .dataset = d,
+        .text = { k->model.text_encoder_path, k->text_encoder.device == WAN_ENCODER_CPU,
+                  storage_on(g, GPU_F16) },
+        .vae = { k->model.vae_path, k->vae.device == WAN_ENCODER_CPU, storage_on(g, GPU_F32) },
+        .tokenizer_path = or_null(k->model.tokenizer_path),
+        .prompts = prompts,
+        .n_prompts = n + (k->sample.negative[0] ? 2 : 1),
+        .dtype = dtypes[k->cache.dtype],
+        .image = wants_image(c),
+        .g = g,
+    };
+    return 0;
+}
+
+size_t wan_cache_folders(const struct dataset *d, struct arena *a, const char *const **out)
+{
+    const char **list = ARENA_NEW(a, const char *, dataset_count(d) + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < dataset_count(d); i++) {
+        const struct dataset_item *item = dataset_item(d, i);
+        size_t k = 0;
+        while (k < n && strcmp(list[k], item->block->cache_directory) != 0)
+            k++;
+        if (k == n && !item->problem)
+            list[n++] = item->block->cache_directory;
+    }
+    *out = list;
+    return n;
+}

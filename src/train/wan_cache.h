@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The caches of a Wan job: whether data.path has them, and how they are made of images, clips and captions. */
+#ifndef CAIRN_TRAIN_WAN_CACHE_H
+#define CAIRN_TRAIN_WAN_CACHE_H
+
+#include "encode/cache_job.h"
+#include "train/task_wan.h"
+
+/* Whether data.path names images and clips, or a dataset file: then caches are made first. */
+bool wan_cache_is_needed(const struct job_config *c);
+/* Lists the images and clips. */
+int wan_cache_dataset(const struct job_config *c, const struct dataset_progress *progress,
+                      struct dataset **out, struct cairn_error *err);
+/* Fills in what follows from the configuration and the device; the caller adds messages, budgets and the stop flag.  g
+ * may be NULL.  Texts are in the arena. */
+int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gpu *g, struct arena *a,
+                  struct cache_job *out, struct cairn_error *err);
+/* The folders of a dataset's caches, each once. */
+size_t wan_cache_folders(const struct dataset *d, struct arena *a, const char *const **out);
+
+#endif
