@@ -1,18 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
+#include "cli/dataset_print.h"
 #include "cli/messages.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/stop.h"
+#include "media/dataset_sheet.h"
+#include "media/png_write.h"
 #include "report/cache.h"
+#include "report/dataset.h"
 #include "start/cache.h"
 #include "start/watch_calls.h"
 #include <stdio.h>
 
 struct options {
     struct start_cache_options start;
-    bool look, json;
+    const char *sheet;
+    bool look, json, verbose;
 };
+
+/* ---- the dataset ---- */
+
+static int write_sheet(const struct dataset *d, const char *path, struct cairn_error *err)
+{
+    CLEANUP(picture_free) struct picture sheet = { 0 };
+    struct media *m = NULL;
+    int r =
+        media_open(&m, NULL, err) || dataset_sheet(d, m, NULL, &sheet, err) || png_write(path, &sheet, err);
+    media_close(m);
+    return r;
+}
+
+static int run_look(struct options *w, struct arena *a)
+{
+    struct cairn_error err = { 0 };
+    struct start_cache s;
+    struct dataset_totals totals = { 0 };
+    int r = start_cache_list(&s, &w->start, a, &err) || (w->sheet && write_sheet(s.dataset, w->sheet, &err));
+    if (!r) {
+        dataset_total(s.dataset, a, &totals);
+        if (w->json)
+            print_report(report_dataset(s.dataset, w->sheet));
+        else
+            dataset_print(s.dataset, w->verbose);
+    }
+    start_cache_close(&s);
+    return r ? print_error(&err) : totals.usable < totals.items ? EXIT_TROUBLE : EXIT_FINE;
+}
 
 /* ---- what was done ---- */
 
@@ -81,6 +115,9 @@ int cmd_cache(int argc, char **argv)
     int rest;
     const struct opt_row rows[] = {
         OPT_FLAG('l', "look", &w.look, "show the dataset; encode nothing"),
+        OPT_STR(0, "sheet", &w.sheet, "FILE",
+                "--look: also write a contact sheet (PNG) of what will be trained on"),
+        OPT_FLAG('v', "verbose", &w.verbose, "--look: show every item"),
         OPT_STR(0, "vae", &w.start.vae, "FILE", "VAE of Wan (default: model.vae_path)"),
         OPT_STR(0, "text-encoder", &w.start.text_encoder, "FILE",
                 "umT5-XXL (default: model.text_encoder_path)"),
@@ -103,7 +140,7 @@ int cmd_cache(int argc, char **argv)
             "ai-toolkit (YAML), or a folder. The caches have musubi-tuner's format. What is current is "
             "skipped, so an interrupted job goes on where it was.",
         .examples =
-            "  cairn cache --look photos\n"
+            "  cairn cache --look photos --sheet photos.png\n"
             "  cairn cache wan-lora.yaml\n"
             "  cairn cache dataset.toml --vae wan_2.1_vae.safetensors --text-encoder umt5_xxl_fp16.safetensors\n",
         .mixed = true,
@@ -118,7 +155,7 @@ int cmd_cache(int argc, char **argv)
                                                : "give a configuration, a dataset file or a folder");
     else {
         w.start.file = argv[rest];
-        r = run_cache(&w, &a);
+        r = w.look || w.sheet ? run_look(&w, &a) : run_cache(&w, &a);
     }
     opt_list_release(&set);
     return r;
