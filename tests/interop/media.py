@@ -9,7 +9,7 @@ import zlib
 
 import av
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageCms, ImageOps
 
 import tap
 
@@ -191,6 +191,19 @@ def turned_findings(folder):
             yield f'{orientation}: {info} {why}'
 
 
+def profile_findings(folder):
+    srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile('sRGB')).tobytes()
+    other = srgb.replace('sRGB built-in'.encode('utf-16-be'), 'Wide Gamut 99'.encode('utf-16-be'))
+    for ending in ('png', 'jpg', 'webp', 'avif'):
+        for profile, name in ((None, ''), (srgb, ''), (other, 'Wide Gamut 99')):
+            path = save(folder, f'profile.{ending}', Image.fromarray(gradient(9, 7)), icc_profile=profile)
+            info, why = probe(path)
+            if not info or (name not in info['colour'] if name else info['colour']):
+                yield f'{ending} {name}: {info} {why}'
+    if not probe(os.path.join(folder, 'cmyk.jpg'))[0]['colour']:
+        yield 'CMYK without a note'
+
+
 def cut_findings(folder, paths):
     """A clip without its end has the frames before it, and says so."""
     for path in paths:
@@ -351,6 +364,9 @@ def main():
         def turned_clips_stand_upright():
             return list(turned_findings(folder))
 
+        def colour_profiles_are_named():
+            return list(profile_findings(folder))
+
         def cut_clips_are_told():
             return list(cut_findings(folder, [clips[2], clips[3], clips[4]]))
 
@@ -367,7 +383,7 @@ def main():
             return list(written_findings(folder))
 
         tap.run([png_and_bmp_are_as_PIL_reads_them, jpeg_is_as_PIL_reads_it, webp_and_avif_are_as_PIL_reads_them,
-                 clips_are_as_PyAV_reads_them, rates_are_told, turned_clips_stand_upright, cut_clips_are_told, damaged_files_are_errors, strange_files_are_errors,
+                 clips_are_as_PyAV_reads_them, rates_are_told, turned_clips_stand_upright, colour_profiles_are_named, cut_clips_are_told, damaged_files_are_errors, strange_files_are_errors,
                  a_folder_of_pictures_is_a_clip, what_is_written_can_be_read])
 
 
