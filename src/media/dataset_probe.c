@@ -49,10 +49,11 @@ static int probe_one(struct prober *p, struct media *m, struct arena *a, struct 
 /* One thread, with a cairn-media of its own. */
 static int probe_some(void *context, size_t piece, struct cairn_error *err)
 {
+    static const struct media_options defaults;
     struct prober *p = context;
     struct media *m = NULL;
     int failed = 0;
-    if (!p->o->probe && media_open(&m, p->o->media, err))
+    if (!p->o->probe && media_open(&m, p->o->media ? p->o->media : &defaults, err))
         return -1;
     for (size_t i; !failed && (i = __atomic_fetch_add(&p->next, 1, __ATOMIC_RELAXED)) < p->n;)
         failed = probe_one(p, m, &p->arenas[piece], p->file[i], err);

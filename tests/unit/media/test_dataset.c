@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Datasets, with sizes from the files' names instead of cairn-media: "a.64x48.mp4" has 64 x 48 pixels, and
- * "b.64x48x30.mp4" also 30 frames. */
+ * "b.64x48x30.mp4" also 30 frames; so has everything in a folder "size.64x48x30". */
 #include "media/dataset.h"
 
 #include "base/file.h"
 #include "base/str.h"
 #include "check.h"
-#include "media/captions.h"
+#include "media/dataset_sheet.h"
+#include "media/png_write.h"
 #include "os/file.h"
 #include "os/path.h"
 #include <unistd.h>
@@ -17,7 +18,8 @@ static char root[] = "/tmp/cairn-dataset-XXXXXX";
 static int probe(void *context, const char *path, struct arena *a, struct media_info *out,
                  struct cairn_error *e)
 {
-    const char *dot = strchr(path_name(path), '.');
+    const char *dot = strchr(path_name(path), '.'), *folder = strstr(path, "/size.");
+    dot = folder ? folder + 5 : dot;
     size_t w = 0, h = 0, n = 1;
     (void)context;
     (void)a;
@@ -160,7 +162,7 @@ static void names_may_clash(void)
     CHECK_INT(dataset_item(d, 3)->problem, DATASET_SAME_NAME);
 }
 
-static void one_text_cache_has_one_caption(void)
+static void lists_name_files_and_captions(void)
 {
     start();
     put("data/list.jsonl", "{\"image_path\": \"x/a.64x64.png\", \"caption\": \"one\"}\n\n"
@@ -172,10 +174,26 @@ static void one_text_cache_has_one_caption(void)
                                               "cache_directory = 'c'\nresolution = 64\n");
     CHECK_STR(err.msg, "");
     REQUIRE(d && dataset_count(d) == 3);
-    /* The stems differ: the size is part of them. */
     CHECK_STR(find(d, "a.64x64")->caption, "one");
     CHECK_STR(find(d, "a.80x64")->path, at("data/a.80x64.png"));
     CHECK_INT(find(d, "b.64x64")->problem, DATASET_CAPTION);
+}
+
+static void stems_of_one_text_cache_clash(void)
+{
+    start();
+    put("data/list.jsonl", "{\"image_path\": \"/size.64x64/a.png\", \"caption\": \"one\"}\n"
+                           "{\"image_path\": \"/size.80x64/a.png\", \"caption\": \"other\"}\n"
+                           "{\"image_path\": \"/size.80x64/b.png\", \"caption\": \"same\"}\n"
+                           "{\"image_path\": \"/size.64x64/b.png\", \"caption\": \"same\"}\n");
+    CLEANUP(dataset_cleanup)
+    struct dataset *d = open_config("d.toml", "[[datasets]]\nimage_jsonl_file = 'data/list.jsonl'\n"
+                                              "cache_directory = 'c'\nresolution = 64\n");
+    REQUIRE(d && dataset_count(d) == 4);
+    CHECK_INT(dataset_item(d, 0)->problem, DATASET_SAME_NAME);
+    CHECK_INT(dataset_item(d, 2)->problem, DATASET_SAME_NAME);
+    CHECK_INT(dataset_item(d, 1)->problem, DATASET_FINE);
+    CHECK_INT(dataset_item(d, 3)->problem, DATASET_FINE);
 }
 
 static void files_may_be_broken_or_the_same(void)
@@ -326,6 +344,64 @@ static void too_little_is_a_problem(void)
     CHECK_INT(find(q, "c.5x5")->problem, DATASET_TOO_SMALL);
 }
 
+/* Each half of the picture has its own value. */
+static void put_picture(const char *name, size_t width, size_t height, int left, int right)
+{
+    CLEANUP(picture_free) struct picture p = { 0 };
+    REQUIRE(!picture_new(&p, width, height, 3, &err));
+    for (size_t i = 0; i < width * height; i++)
+        memset(p.at + i * 3, i % width < width / 2 ? left : right, 3);
+    CHECK_INT(png_write(at(name), &p, &err), 0);
+}
+
+static size_t count_value(const struct picture *p, uint8_t value)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < picture_bytes(p); i += 3)
+        n += p->at[i] == value;
+    return n;
+}
+
+static int take_corner(void *ctx, size_t index, const struct picture *p, struct cairn_error *e)
+{
+    (void)e;
+    ((int *)ctx)[index] = p->at[0];
+    return 0;
+}
+
+static void a_sheet_shows_every_bucket(void)
+{
+    static const struct media_options defaults;
+    CLEANUP(picture_free) struct picture sheet = { 0 };
+    struct media *m = NULL;
+    struct dataset *opened = NULL;
+    int corner[2] = { 0 };
+    start();
+    put_picture("data/wide.png", 640, 480, 10, 20);
+    put_picture("data/high.png", 100, 300, 30, 30);
+    put("data/wide.txt", "x");
+    put("data/high.txt", "x");
+    put_media("broken.png", "x");
+    const char *folder = at("data");
+    struct dataset_options o = { .paths = &folder, .n_paths = 1, .flip_x = true };
+    if (media_open(&m, &defaults, &err) || dataset_open(&opened, &o, &err))
+        SKIP("no cairn-media");
+    CLEANUP(dataset_cleanup) struct dataset *d = opened;
+    CHECK_INT(find(d, "broken")->problem, DATASET_UNREADABLE);
+    const struct dataset_item *wide = find(d, "wide");
+    CHECK_INT(dataset_item_read(wide, m, take_corner, &corner[0], &err), 0);
+    CHECK_INT(dataset_item_read(wide + 1, m, take_corner, &corner[1], &err), 0);
+    CHECK_INT(corner[0], 10);
+    CHECK_INT(corner[1], 20);
+    CHECK_INT(dataset_sheet(d, m, NULL, &sheet, &err), 0);
+    REQUIRE(sheet.at);
+    CHECK(count_value(&sheet, 10) > 15000);
+    CHECK(count_value(&sheet, 20) > 15000);
+    CHECK(count_value(&sheet, 30) > 15000);
+    CHECK(count_value(&sheet, 230) > 500); /* letters */
+    media_close(m);
+}
+
 int main(void)
 {
     if (os_make_temp_dir(root))
@@ -333,7 +409,8 @@ int main(void)
     RUN(a_folder_needs_no_options);
     RUN(captions_may_be_wrong);
     RUN(names_may_clash);
-    RUN(one_text_cache_has_one_caption);
+    RUN(lists_name_files_and_captions);
+    RUN(stems_of_one_text_cache_clash);
     RUN(files_may_be_broken_or_the_same);
     RUN(names_may_be_strange);
     RUN(a_folder_must_be_readable);
@@ -341,6 +418,7 @@ int main(void)
     RUN(musubi_datasets_override_general);
     RUN(toolkit_jobs_are_read);
     RUN(too_little_is_a_problem);
+    RUN(a_sheet_shows_every_bucket);
     start();
     rmdir(at("data"));
     rmdir(root);
