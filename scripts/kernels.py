@@ -124,7 +124,7 @@ def write_host(out, storage, variant, files):
     for f in files:
         for size in sizes_of(f):
             lines += ['#include "%s"' % os.path.abspath(header_of(f)), define(size) + '#include "%s"' % os.path.abspath(f),
-                      '#undef K_WG', '#undef K_SIZE']
+                      '#undef K_WG', '#undef K_SIZE', '#undef K_SIZES']
     with open(out, 'w', encoding='utf-8') as f:
         f.write('\n'.join(lines) + '\n')
 
@@ -139,7 +139,7 @@ def device_text(storage, files):
             for path in [header_of(f), f]:
                 parts += [define(size), '#line 1 "%s"\n' % os.path.basename(path),
                           re.sub(r'^#include .*', '', read(path), flags=re.M)]
-            parts += ['#undef K_WG\n#undef K_SIZE\n']
+            parts += ['#undef K_WG\n#undef K_SIZE\n#undef K_SIZES\n']
     return ''.join(parts)
 
 

@@ -206,6 +206,16 @@ static void conv_whole(struct check *c)
     every_case(c, NULL, 1);
 }
 
+static void conv_mma_96(struct check *c)
+{
+    every_case(c, "conv_mma_96", 8);
+}
+
+static void conv_mma_128(struct check *c)
+{
+    every_case(c, "conv_mma_128", 8);
+}
+
 #define BY_WGMMA(n)                             \
     static void conv_wgmma_##n(struct check *c) \
     {                                           \
@@ -289,7 +299,8 @@ static void norm_silu(struct check *c)
 }
 
 const struct check_case checks_conv[] = {
-    { "conv_rows", conv_rows, false },           { "conv_wgmma_32", conv_wgmma_32, false },
+    { "conv_rows", conv_rows, false },           { "conv_mma_96", conv_mma_96, false },
+    { "conv_mma_128", conv_mma_128, false },     { "conv_wgmma_32", conv_wgmma_32, false },
     { "conv_wgmma_96", conv_wgmma_96, false },   { "conv_wgmma_128", conv_wgmma_128, false },
     { "conv_wgmma_160", conv_wgmma_160, false }, { "conv_wgmma_192", conv_wgmma_192, false },
     { "conv_whole", conv_whole, false },         { "patch_columns", patch_columns, false },

@@ -62,9 +62,71 @@ static void set_frames(struct conv_args *a, k_i64 frame)
     a->count_t = first < end ? end - first : 1; /* one that sees zeros, if there is none */
 }
 
+/* On the CPU: rows from the clip by memcpy, as long as what the kernel sees side by side is so in x. */
+struct gather {
+    const struct conv_args *a;
+    size_t size; /* bytes of a number */
+};
+enum { GATHER_PIXELS = 16 };
+
+/* What a pixel of the result sees of one row of x; `to` has room for kernel.w pixels. */
+static void gather_line(const struct gather *g, const char *line, k_i64 column, char *to)
+{
+    const struct conv_args *a = g->a;
+    size_t pixel = (size_t)a->channels * g->size;
+    k_i64 begin = column * a->stride.w - a->pad.w, wide = a->in.w << a->double_size;
+    if (begin >= 0 && begin + a->kernel.w <= wide && !a->double_size) {
+        memcpy(to, line + (size_t)begin * pixel, (size_t)a->kernel.w * pixel);
+        return;
+    }
+    for (k_i64 k = 0; k < a->kernel.w; k++, to += pixel)
+        if (begin + k < 0 || begin + k >= wide)
+            memset(to, 0, pixel);
+        else
+            memcpy(to, line + (size_t)((begin + k) >> a->double_size) * pixel, pixel);
+}
+
+static void gather_pixel(const struct gather *g, k_i64 place, char *to)
+{
+    const struct conv_args *a = g->a;
+    size_t bytes = (size_t)(a->kernel.w * a->channels) * g->size;
+    size_t line = (size_t)(a->in.w * a->channels) * g->size;
+    k_i64 column = place % a->out.w, row = place / a->out.w % a->out.h, frame = place / a->out.w / a->out.h;
+    for (k_i64 kt = a->first_t; kt < a->first_t + a->count_t; kt++) {
+        k_i64 t = frame * a->stride.t + kt - a->pad.t;
+        const char *x = t >= a->in.t                         ? NULL
+                        : t >= 0                             ? a->x
+                        : a->past && t + a->past_frames >= 0 ? a->past
+                                                             : NULL;
+        t += t < 0 ? a->past_frames : 0;
+        for (k_i64 kh = 0; kh < a->kernel.h; kh++, to += bytes) {
+            k_i64 h = row * a->stride.h + kh - a->pad.h;
+            if (!x || h < 0 || h >= a->in.h << a->double_size)
+                memset(to, 0, bytes);
+            else
+                gather_line(g, x + (size_t)(t * a->in.h + (h >> a->double_size)) * line, column, to);
+        }
+    }
+}
+
+static void gather_piece(void *context, size_t piece)
+{
+    const struct gather *g = context;
+    const struct conv_args *a = g->a;
+    size_t row = (size_t)(a->count_t * a->kernel.h * a->kernel.w * a->channels) * g->size;
+    k_i64 first = (k_i64)piece * GATHER_PIXELS, last = first + GATHER_PIXELS;
+    for (k_i64 i = first; i < last && i < a->count; i++)
+        gather_pixel(g, a->first + i, (char *)a->rows + (size_t)i * row);
+}
+
 static int gather(const struct conv *c, const struct conv_args *a, struct cairn_error *err)
 {
     const struct gpu_kernel *k;
+    struct gather g = { a, number_size(c->storage) };
+    if (c->g->info.api == GPU_API_HOST && !c->g->fault && !c->only) {
+        gpu_host_run(c->g, div_up((size_t)a->count, GATHER_PIXELS), gather_piece, &g);
+        return 0;
+    }
     struct gpu_grid grid = { (unsigned)div_up((size_t)a->count * align_up((size_t)a->channels, 8), CONV_STEP),
                              (unsigned)(a->count_t * a->kernel.h * a->kernel.w), 1 };
     return gpu_kernel(c->g, "conv_rows", c->storage, &k, err) ||
@@ -138,12 +200,42 @@ static int by_matmul(const struct conv *c, const struct conv_args *args, struct 
     return multiply(c, &a, a.x, err);
 }
 
+/* ---- matrix cores ---- */
+
+/* Filters of a tile: as few as possible outside. */
+static k_i64 mma_size(const struct conv *c, const struct conv_args *a)
+{
+    if (c->only)
+        return strstr(c->only, "96") ? 96 : 128;
+    return div_up((size_t)a->filters, 96) * 96 < div_up((size_t)a->filters, 128) * 128 ? 96 : 128;
+}
+
+static bool fits_mma(const struct conv *c, const struct conv_args *a)
+{
+    uintptr_t all = (uintptr_t)a->x | (uintptr_t)a->past | (uintptr_t)a->w;
+    return (c->only || c->g->info.api != GPU_API_HOST) && gpu_has_mma(c->g) && c->storage != GPU_F32 &&
+           a->channels % 8 == 0 && all % 16 == 0 && volume(a->out) < INT32_MAX;
+}
+
+static int by_mma(const struct conv *c, const struct conv_args *a, struct cairn_error *err)
+{
+    k_i64 size = mma_size(c, a);
+    const struct gpu_kernel *k;
+    struct gpu_grid grid = { .x = (unsigned)(div_up((size_t)volume(a->out), CONV_MMA_PIXELS) *
+                                             div_up((size_t)a->filters, (size_t)size)) };
+    return gpu_kernel(c->g, size == 96 ? "conv_mma_96" : "conv_mma_128", c->storage, &k, err) ||
+                   gpu_launch(c->g, c->stream, k, grid, a, sizeof(*a), err)
+               ? -1
+               : 0;
+}
+
 /* ---- the choice ---- */
 
 static const struct conv_way plain = { "matmul", fits_plain, by_matmul };
+static const struct conv_way mma = { "conv_mma", fits_mma, by_mma };
 static const struct conv_way rows = { "conv_rows", fits_all, by_rows };
 /* The first that fits; the last always does. */
-static const struct conv_way *const ways[] = { &plain, &conv_by_wgmma, &rows };
+static const struct conv_way *const ways[] = { &plain, &conv_by_wgmma, &mma, &rows };
 
 static bool is_meant(const struct conv_way *way, const char *only)
 {
@@ -165,7 +257,8 @@ size_t conv_workspace(const struct conv *c, const struct conv_args *a)
 
 size_t conv_workspace_on(const struct gpu_info *device, enum gpu_storage storage, const struct conv_args *a)
 {
-    bool fused = !strcmp(device->arch, "sm_90") && storage != GPU_F32 && a->channels % 8 == 0;
+    bool fused =
+        device->api != GPU_API_HOST && gpu_info_has_mma(device) && storage != GPU_F32 && a->channels % 8 == 0;
     return is_plain(a) || fused ? 0 : rows_bytes(device, storage, a);
 }
 

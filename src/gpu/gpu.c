@@ -164,15 +164,20 @@ const char *gpu_version_text(enum gpu_api api, int version, char *buf, size_t si
     return buf;
 }
 
-bool gpu_has_mma(const struct gpu *g)
+bool gpu_info_has_mma(const struct gpu_info *info)
 {
     static const char *const cuda[] = { "sm_8", "sm_9", "sm_1" };
-    if (g->info.chip)
-        return str_eq(g->info.chip->matrix_core, "WMMA");
+    if (info->chip)
+        return str_eq(info->chip->matrix_core, "WMMA");
     for (size_t i = 0; i < ARRAY_LEN(cuda); i++)
-        if (str_starts(g->info.arch, cuda[i]))
+        if (str_starts(info->arch, cuda[i]))
             return true;
-    return g->info.api == GPU_API_HOST;
+    return info->api == GPU_API_HOST;
+}
+
+bool gpu_has_mma(const struct gpu *g)
+{
+    return gpu_info_has_mma(&g->info);
 }
 
 const struct cairn_error *gpu_lost(const struct gpu *g)

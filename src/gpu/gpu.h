@@ -60,6 +60,7 @@ const struct gpu_info *gpu_info(const struct gpu *g);
 const char *gpu_version_text(enum gpu_api api, int version, char *buf, size_t size);
 /* Whether there are kernels for matrix cores; the CPU emulates them, slowly, for tests. */
 bool gpu_has_mma(const struct gpu *g);
+bool gpu_info_has_mma(const struct gpu_info *info);
 /* Debug mode; call it before the first kernel: kernels check indices and values, and each launch is waited
  * for, so that its error names it. */
 int gpu_set_debug(struct gpu *g, struct cairn_error *err);

@@ -36,6 +36,9 @@ struct conv_args {
  * Groups (CONV_STEP numbers of pixels × channels each, the kernel's pixels). */
 enum { CONV_STEP = 4096 };
 
+/* conv_mma_N: groups (tiles of CONV_MMA_PIXELS pixels and N filters, filters first). */
+enum { CONV_MMA_PIXELS = 128 };
+
 /* conv_wgmma_N: tiles of CONV_WGMMA_PIXELS pixels and N filters, by as many groups as there are multiprocessors.
  * A pixel's place in x is that in the tile, times the stride, minus the padding.  Tiles are blocks of 8 × 8 pixels,
  * blocks_across of them side by side.  With double_size a tile has the pixels of one class: those whose row and
@@ -55,7 +58,8 @@ struct conv_wgmma_args {
     const void *residual;
     const float *bias;
     int channels, filters, past_frames; /* past_frames 0: there is no past */
-    int in_t, kernel_t, kernel_h, kernel_w, stride_t, stride_h, stride_w, pad_t, pad_h, pad_w, out_t, out_h, out_w;
+    int in_t, kernel_t, kernel_h, kernel_w, stride_t, stride_h, stride_w, pad_t, pad_h, pad_w, out_t, out_h,
+        out_w;
     int double_size;
     int has_halo; /* a patch of x is for all of the kernel's pixels; else for one */
     int patch_w, patch_h, blocks_across;
