@@ -11,9 +11,13 @@ static k_i64 volume(struct conv_size s)
     return s.t * s.h * s.w;
 }
 
-static size_t number_size(enum gpu_storage storage)
+void conv_set_frames(struct conv_args *a, k_i64 frame)
 {
-    return storage == GPU_F32 ? 4 : 2;
+    k_i64 at = frame * a->stride.t - a->pad.t, before = a->past ? -a->past_frames : 0;
+    k_i64 first = before > at ? before - at : 0,
+          end = a->in.t - at < a->kernel.t ? a->in.t - at : a->kernel.t;
+    a->first_t = first < end ? first : 0;
+    a->count_t = first < end ? end - first : 1; /* one that sees zeros, if there is none */
 }
 
 /* x is its own rows. */
@@ -43,7 +47,7 @@ static k_i64 piece_of(const struct conv_args *a, size_t row_bytes, size_t bytes)
 
 static size_t row_bytes_of(enum gpu_storage storage, const struct conv_args *a)
 {
-    return (size_t)(volume(a->kernel) * a->channels) * number_size(storage);
+    return (size_t)(volume(a->kernel) * a->channels) * conv_number_size(storage);
 }
 
 static size_t rows_bytes(const struct gpu_info *device, enum gpu_storage storage, const struct conv_args *a)
@@ -52,81 +56,9 @@ static size_t rows_bytes(const struct gpu_info *device, enum gpu_storage storage
     return (size_t)piece_of(a, row, at_least(piece_bytes(device), row)) * row;
 }
 
-/* The kernel's frames that see more than zeros from a frame of the result. */
-static void set_frames(struct conv_args *a, k_i64 frame)
-{
-    k_i64 at = frame * a->stride.t - a->pad.t, before = a->past ? -a->past_frames : 0;
-    k_i64 first = before > at ? before - at : 0,
-          end = a->in.t - at < a->kernel.t ? a->in.t - at : a->kernel.t;
-    a->first_t = first < end ? first : 0;
-    a->count_t = first < end ? end - first : 1; /* one that sees zeros, if there is none */
-}
-
-/* On the CPU: rows from the clip by memcpy, as long as what the kernel sees side by side is so in x. */
-struct gather {
-    const struct conv_args *a;
-    size_t size; /* bytes of a number */
-};
-enum { GATHER_PIXELS = 16 };
-
-/* What a pixel of the result sees of one row of x; `to` has room for kernel.w pixels. */
-static void gather_line(const struct gather *g, const char *line, k_i64 column, char *to)
-{
-    const struct conv_args *a = g->a;
-    size_t pixel = (size_t)a->channels * g->size;
-    k_i64 begin = column * a->stride.w - a->pad.w, wide = a->in.w << a->double_size;
-    if (begin >= 0 && begin + a->kernel.w <= wide && !a->double_size) {
-        memcpy(to, line + (size_t)begin * pixel, (size_t)a->kernel.w * pixel);
-        return;
-    }
-    for (k_i64 k = 0; k < a->kernel.w; k++, to += pixel)
-        if (begin + k < 0 || begin + k >= wide)
-            memset(to, 0, pixel);
-        else
-            memcpy(to, line + (size_t)((begin + k) >> a->double_size) * pixel, pixel);
-}
-
-static void gather_pixel(const struct gather *g, k_i64 place, char *to)
-{
-    const struct conv_args *a = g->a;
-    size_t bytes = (size_t)(a->kernel.w * a->channels) * g->size;
-    size_t line = (size_t)(a->in.w * a->channels) * g->size;
-    k_i64 column = place % a->out.w, row = place / a->out.w % a->out.h, frame = place / a->out.w / a->out.h;
-    for (k_i64 kt = a->first_t; kt < a->first_t + a->count_t; kt++) {
-        k_i64 t = frame * a->stride.t + kt - a->pad.t;
-        const char *x = t >= a->in.t                         ? NULL
-                        : t >= 0                             ? a->x
-                        : a->past && t + a->past_frames >= 0 ? a->past
-                                                             : NULL;
-        t += t < 0 ? a->past_frames : 0;
-        for (k_i64 kh = 0; kh < a->kernel.h; kh++, to += bytes) {
-            k_i64 h = row * a->stride.h + kh - a->pad.h;
-            if (!x || h < 0 || h >= a->in.h << a->double_size)
-                memset(to, 0, bytes);
-            else
-                gather_line(g, x + (size_t)(t * a->in.h + (h >> a->double_size)) * line, column, to);
-        }
-    }
-}
-
-static void gather_piece(void *context, size_t piece)
-{
-    const struct gather *g = context;
-    const struct conv_args *a = g->a;
-    size_t row = (size_t)(a->count_t * a->kernel.h * a->kernel.w * a->channels) * g->size;
-    k_i64 first = (k_i64)piece * GATHER_PIXELS, last = first + GATHER_PIXELS;
-    for (k_i64 i = first; i < last && i < a->count; i++)
-        gather_pixel(g, a->first + i, (char *)a->rows + (size_t)i * row);
-}
-
 static int gather(const struct conv *c, const struct conv_args *a, struct cairn_error *err)
 {
     const struct gpu_kernel *k;
-    struct gather g = { a, number_size(c->storage) };
-    if (c->g->info.api == GPU_API_HOST && !c->g->fault && !c->only) {
-        gpu_host_run(c->g, div_up((size_t)a->count, GATHER_PIXELS), gather_piece, &g);
-        return 0;
-    }
     struct gpu_grid grid = { (unsigned)div_up((size_t)a->count * align_up((size_t)a->channels, 8), CONV_STEP),
                              (unsigned)(a->count_t * a->kernel.h * a->kernel.w), 1 };
     return gpu_kernel(c->g, "conv_rows", c->storage, &k, err) ||
@@ -139,7 +71,7 @@ static int gather(const struct conv *c, const struct conv_args *a, struct cairn_
 static int multiply(const struct conv *c, const struct conv_args *a, const void *rows,
                     struct cairn_error *err)
 {
-    size_t size = number_size(c->storage), at = (size_t)(a->first * a->filters) * size;
+    size_t size = conv_number_size(c->storage), at = (size_t)(a->first * a->filters) * size;
     k_i64 frame = a->kernel.h * a->kernel.w * a->channels;
     struct gemm_args g = {
         .c = (char *)a->y + at,
@@ -169,7 +101,7 @@ static int by_rows(const struct conv *c, const struct conv_args *args, struct ca
                           c->work_bytes);
     a->rows = c->work;
     for (k_i64 frame = 0; frame < a->out.t; frame++) {
-        set_frames(a, frame);
+        conv_set_frames(a, frame);
         for (k_i64 at = 0; at < area; at += piece) {
             a->first = frame * area + at;
             a->count = area - at < piece ? area - at : piece;
@@ -235,7 +167,7 @@ static const struct conv_way plain = { "matmul", fits_plain, by_matmul };
 static const struct conv_way mma = { "conv_mma", fits_mma, by_mma };
 static const struct conv_way rows = { "conv_rows", fits_all, by_rows };
 /* The first that fits; the last always does. */
-static const struct conv_way *const ways[] = { &plain, &conv_by_wgmma, &mma, &rows };
+static const struct conv_way *const ways[] = { &plain, &conv_by_cpu, &conv_by_wgmma, &mma, &rows };
 
 static bool is_meant(const struct conv_way *way, const char *only)
 {
@@ -257,8 +189,8 @@ size_t conv_workspace(const struct conv *c, const struct conv_args *a)
 
 size_t conv_workspace_on(const struct gpu_info *device, enum gpu_storage storage, const struct conv_args *a)
 {
-    bool fused =
-        device->api != GPU_API_HOST && gpu_info_has_mma(device) && storage != GPU_F32 && a->channels % 8 == 0;
+    bool fused = device->api == GPU_API_HOST ||
+                 (gpu_info_has_mma(device) && storage != GPU_F32 && a->channels % 8 == 0);
     return is_plain(a) || fused ? 0 : rows_bytes(device, storage, a);
 }
 

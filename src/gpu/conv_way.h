@@ -11,6 +11,14 @@ struct conv_way {
     int (*run)(const struct conv *c, const struct conv_args *a, struct cairn_error *err);
 };
 
-extern const struct conv_way conv_by_wgmma;
+extern const struct conv_way conv_by_cpu, conv_by_wgmma;
+
+static inline size_t conv_number_size(enum gpu_storage storage)
+{
+    return storage == GPU_F32 ? 4 : 2;
+}
+
+/* first_t, count_t: the kernel's frames that see more than zeros from a frame of the result. */
+void conv_set_frames(struct conv_args *a, k_i64 frame);
 
 #endif

@@ -19,13 +19,32 @@ struct job {
     size_t row, rows, column, columns; /* the part of c */
     float *a, *b;
     size_t tile_rows, tile_columns, tiles_down;
+    const struct gemm_cpu_rows *source; /* of the rows of a; NULL: they are in memory */
+    float *read;                        /* a panel of rows for each piece that is packed */
 };
+
+/* A panel of rows at a time: what was read is packed from the cache. */
+static void pack_read(const struct job *j, size_t piece, size_t at, size_t n)
+{
+    size_t k = (size_t)j->args->k, panel = j->cpu->rows;
+    struct gemm_args here = *j->args;
+    here.a = j->read + piece * panel * k;
+    here.a_stride = here.k;
+    for (size_t i = 0; i < n; i += panel) {
+        size_t some = at_most(n - i, panel);
+        j->source->read(j->source->context, j->row + at + i, some, (void *)here.a);
+        j->cpu->pack_a(&here, 0, 0, some, j->a + (at + i) * k);
+    }
+}
 
 static void pack_a(void *context, size_t piece)
 {
     const struct job *j = context;
     size_t at = piece * PACK, n = at_most(j->rows - at, PACK);
-    j->cpu->pack_a(j->args, j->batch, j->row + at, n, j->a + at * (size_t)j->args->k);
+    if (j->source)
+        pack_read(j, piece, at, n);
+    else
+        j->cpu->pack_a(j->args, j->batch, j->row + at, n, j->a + at * (size_t)j->args->k);
 }
 
 static void pack_b(void *context, size_t piece)
@@ -117,15 +136,17 @@ size_t gemm_cpu_reserved(const struct gpu *g)
     return gpu_info(g)->api == GPU_API_HOST ? gpu_host_scratch_size(g) : 0;
 }
 
-int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args, size_t batches,
-                 struct cairn_error *err)
+static int run(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args, size_t batches,
+               const struct gemm_cpu_rows *source, struct cairn_error *err)
 {
-    struct job j = { .cpu = cpus[storage][gpu_host_variant(g)], .args = args };
+    struct job j = { .cpu = cpus[storage][gpu_host_variant(g)], .args = args, .source = source };
     size_t m = (size_t)args->m, n = (size_t)args->n, k = (size_t)args->k + !args->k, rows, columns;
     choose_parts(g, m, n, k, &rows, &columns);
-    if (gpu_host_scratch(g, (rows + columns) * k, &j.a, err))
+    size_t read = source ? div_up(rows, PACK) * j.cpu->rows * k : 0;
+    if (gpu_host_scratch(g, (rows + columns) * k + read, &j.a, err))
         return -1;
     j.b = j.a + rows * k;
+    j.read = j.b + columns * k;
     for (j.batch = 0; j.batch < batches; j.batch++)
         for (j.column = 0; j.column < n; j.column += columns) {
             j.columns = at_most(n - j.column, columns);
@@ -138,4 +159,16 @@ int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args
             }
         }
     return 0;
+}
+
+int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args, size_t batches,
+                 struct cairn_error *err)
+{
+    return run(g, storage, args, batches, NULL, err);
+}
+
+int gemm_cpu_run_rows(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args,
+                      const struct gemm_cpu_rows *rows, struct cairn_error *err)
+{
+    return run(g, storage, args, 1, rows, err);
 }

@@ -35,4 +35,12 @@ size_t gemm_cpu_reserved(const struct gpu *g); /* floats; 0 on another device */
 int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args, size_t batches,
                  struct cairn_error *err);
 
+/* The same where `read` makes the rows of a as they are packed; all are contiguous, a_stride apart. */
+struct gemm_cpu_rows {
+    void (*read)(const void *context, size_t row, size_t n, void *to);
+    const void *context;
+};
+int gemm_cpu_run_rows(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args,
+                      const struct gemm_cpu_rows *rows, struct cairn_error *err);
+
 #endif
