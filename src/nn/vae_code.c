@@ -490,7 +490,7 @@ static int check_latents(const struct clip *c, struct cairn_error *err)
     cairn_fail(err, CAIRN_EFORMAT,
                "the latents are constant (channel 0 is %g everywhere): the encoder's result is void",
                (double)c->latents[0]);
-    return cairn_hint(err, "run `cairn gpu selftest`; or encode on the CPU");
+    return cairn_hint(err, "run `cairn selftest`, or encode on the CPU");
 }
 
 static void normalise(const struct clip *c)
