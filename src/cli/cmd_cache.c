@@ -62,17 +62,27 @@ static void print_count(const char *what, const struct cache_count *c)
     putchar('\n');
 }
 
+/* A name may hold anything, also what a terminal obeys. */
+static void print_file(const char *what, const char *path, const char *why)
+{
+    printf("%-9s ", what);
+    print_padded(stdout, path, 0);
+    fputs(": ", stdout);
+    print_padded(stdout, why, 0);
+    putchar('\n');
+}
+
 /* Files that were skipped, the first of them with the reason. */
 static void print_left_out(const struct dataset *d, const struct cache_result *r)
 {
     enum { LISTED = 20 };
     size_t n = 0;
     for (size_t i = 0; i < r->n_failures; i++)
-        printf("failed    %s: %s\n", r->failures[i].path, r->failures[i].why);
+        print_file("failed", r->failures[i].path, r->failures[i].why);
     for (size_t i = 0; i < dataset_count(d); i++) {
         const struct dataset_item *item = dataset_item(d, i);
         if (item->problem && n++ < LISTED)
-            printf("skipped   %s: %s\n", item->path, item->why);
+            print_file("skipped", item->path, item->why);
     }
     if (n > LISTED)
         printf("skipped   %zu more; --look lists all\n", n - LISTED);

@@ -50,9 +50,7 @@ static void print_item(const struct dataset_item *item)
     char text[128];
     print_cut(stdout, path_name(item->path), 30);
     snprintf(text, sizeof(text), "%zux%zu", item->media.width, item->media.height);
-    printf("%*s %-11s",
-           30 - (print_columns(path_name(item->path)) < 30 ? print_columns(path_name(item->path)) : 30), "",
-           text);
+    printf(" %-11s", text);
     snprintf(text, sizeof(text), "%zux%zux%zu", item->bucket.width, item->bucket.height, item->n_frames);
     printf(" %-14s %zu,%zu %zux%zu\n", text, c->x, c->y, c->width, c->height);
     if (item->caption) {

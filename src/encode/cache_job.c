@@ -106,7 +106,7 @@ void cache_job_fail_item(struct cache_result *out, struct cache_count *count, co
 {
     count->failed++;
     *ARENA_PUSH(&out->arena, out->failures, out->n_failures) =
-        (struct cache_failure){ path, arena_strdup(&out->arena, why->msg) };
+        (struct cache_failure){ path, dataset_why(&out->arena, path, why->msg) };
 }
 
 void cache_progress_start(struct cache_progress *p, FILE *talk, const char *what, size_t total)

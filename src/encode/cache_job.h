@@ -62,6 +62,8 @@ struct cache_result {
 int cache_job_run(const struct cache_job *job, struct cache_result *out, struct cairn_error *err);
 void cache_result_release(struct cache_result *r);
 
+/* The latents file of an item, with one "/" behind the folder. */
+char *cache_item_path(struct arena *a, const struct dataset_item *item);
 /* The file of a prompt that belongs to no item. */
 char *cache_prompt_path(struct arena *a, const char *dir, const char *prompt);
 

@@ -74,7 +74,17 @@ static int made_from(const struct latents_pass *p, const struct dataset_item *it
 static struct cache_of cache_of(const struct dataset_item *item)
 {
     return (struct cache_of){ item->cache_stem, item->name_size.width, item->name_size.height,
-                              item->media.clip, item->start,           item->n_frames };
+                              item->is_clip,    item->start,           item->n_frames };
+}
+
+char *cache_item_path(struct arena *a, const struct dataset_item *item)
+{
+    struct cache_of of = cache_of(item);
+    const char *dir = item->block->cache_directory;
+    size_t n = strlen(dir);
+    while (n > 1 && dir[n - 1] == '/')
+        n--;
+    return arena_printf(a, "%.*s/%s", (int)n, dir, cache_name_latents(a, &of));
 }
 
 static struct vae_size pixels_of(const struct dataset_item *item)
@@ -85,9 +95,8 @@ static struct vae_size pixels_of(const struct dataset_item *item)
 static bool is_current(const struct latents_pass *p, const struct dataset_item *item, const char *made)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    struct cache_of of = cache_of(item);
     struct vae_size size = pixels_of(item), latent = vae_latent_size(&p->info, &size);
-    const char *path = arena_printf(&a, "%s/%s", item->block->cache_directory, cache_name_latents(&a, &of));
+    const char *path = cache_item_path(&a, item);
     enum cache_file state = cache_file_state(path, made);
     return state == CACHE_CURRENT ||
            (state == CACHE_FOREIGN &&
@@ -203,7 +212,8 @@ static int make_item(struct latents_pass *p, size_t i, struct cairn_error *err)
         return -1;
     }
     if (encode_or_fall_back(p, item, latent, image, err)) {
-        p->of_item = err->code == CAIRN_EFORMAT || err->code == CAIRN_EIO;
+        /* A VAE that cannot be opened concerns all items. */
+        p->of_item = p->vae && (err->code == CAIRN_EFORMAT || err->code == CAIRN_EIO);
         return -1;
     }
     struct cache_latents c = {

@@ -369,6 +369,17 @@ size_t dataset_notes(const struct dataset *d, const char *const **notes)
     return d->sources.n_notes;
 }
 
+const char *dataset_why(struct arena *a, const char *path, const char *message)
+{
+    const char *at = strstr(message, path);
+    if (!at)
+        return arena_strdup(a, message);
+    const char *after = at + strlen(path);
+    if (at == message && str_starts(after, ": "))
+        return arena_strdup(a, after + 2);
+    return arena_printf(a, "%.*sit%s", (int)(at - message), message, after);
+}
+
 int dataset_check(const struct dataset *d, struct cairn_error *err)
 {
     for (size_t i = 0; i < d->n; i++)

@@ -123,7 +123,7 @@ struct dataset_item {
     const char *mask_path, *control_path; /* NULL: none */
 
     enum dataset_problem problem;
-    const char *why;          /* what is wrong; NULL: nothing */
+    const char *why;          /* what is wrong, without the path; NULL: nothing */
     const char *const *notes; /* remarks: enlarged, variable frame rate, a duplicate of another file, … */
     size_t n_notes;
     bool is_duplicate; /* the same bytes as an earlier file */
@@ -139,6 +139,9 @@ size_t dataset_count(const struct dataset *d);
 const struct dataset_item *dataset_item(const struct dataset *d, size_t i);
 /* Remarks that concern no single item, such as keys that are ignored. */
 size_t dataset_notes(const struct dataset *d, const char *const **notes);
+
+/* An error message about a file for a list that names the file already. */
+const char *dataset_why(struct arena *a, const char *path, const char *message);
 
 /* Fails if no item is without a problem; the message names the first problem. */
 int dataset_check(const struct dataset *d, struct cairn_error *err);

@@ -36,7 +36,7 @@ static int probe_one(struct prober *p, struct media *m, struct arena *a, struct 
                             f->media.frames ? "pixels" : "frames");
     if (failed) {
         f->media = (struct media_info){ 0 };
-        f->broken = arena_strdup(a, err.msg);
+        f->broken = dataset_why(a, f->path, err.msg);
     }
     pthread_mutex_lock(&p->lock);
     p->done++;

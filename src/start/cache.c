@@ -74,7 +74,7 @@ static void show_probed(void *context, size_t done, size_t total)
 
 static int need_media(const struct start_cache *s, const char *file, struct cairn_error *err)
 {
-    if (wan_cache_is_needed(&s->config))
+    if (wan_cache_has_media(&s->config))
         return 0;
     cairn_fail(err, CAIRN_EUSAGE, "%s: data.path has no images or clips", file);
     return cairn_hint(err, "data.path names folders of images and clips, or a dataset file");

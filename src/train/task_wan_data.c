@@ -195,19 +195,13 @@ static int size_of_dataset(struct wan_job *t, const struct dataset *d, struct ca
 static int cache_folders(struct wan_job *t, struct video_cache_options *o, struct cairn_error *err)
 {
     CLEANUP(dataset_cleanup) struct dataset *d = NULL;
-    struct arena *a = t->task.env.arena;
     o->paths = t->keys.data.path.item;
     o->n_paths = t->keys.data.path.n;
     if (!wan_cache_is_needed(config_of(t)))
         return 0;
     if (wan_cache_dataset(config_of(t), NULL, &d, err) || make_caches(t, d, err))
         return -1;
-    const char *const *folders;
-    const char **paths = ARENA_NEW(a, const char *, dataset_count(d) + 1);
-    o->n_paths = wan_cache_folders(d, a, &folders);
-    for (size_t i = 0; i < o->n_paths; i++)
-        paths[i] = arena_strdup(a, folders[i]);
-    o->paths = paths;
+    wan_cache_list(d, t->task.env.arena, o);
     return 0;
 }
 
@@ -232,12 +226,17 @@ static int open_caches(struct wan_job *t, struct cairn_error *err)
     say_skipped(t, &info->without_text, "without a cached caption");
     say_skipped(t, &info->other_model, "of other models");
     say_skipped(t, &info->misnamed, "whose names are not musubi-tuner's");
+    say_skipped(t, &info->unwanted, "of files or sizes that the dataset does not have");
     if (choose_items(t, &split, err))
         return -1;
+    size_t n_items = 0, *items = NULL;
+    for (size_t i = 0; i < split.n_train; i++)
+        for (size_t k = 0; k < video_cache_item(t->cache, split.train[i])->repeats; k++)
+            *ARENA_PUSH(t->task.env.arena, items, n_items) = split.train[i];
     struct batches_options b = {
         .cache = t->cache,
-        .items = split.train,
-        .n_items = split.n_train,
+        .items = items,
+        .n_items = n_items,
         .batch = (size_t)c->train.batch,
         .each = (size_t)c->train.accumulate,
         .seed = (uint64_t)c->train.seed,

@@ -54,6 +54,17 @@ static const char *dataset_file(const struct wan_keys *k)
     return k->data.path.n == 1 && os_is_file(k->data.path.item[0]) ? k->data.path.item[0] : NULL;
 }
 
+bool wan_cache_has_media(const struct job_config *c)
+{
+    const struct wan_keys *k = wan_keys(c);
+    if (dataset_file(k))
+        return true;
+    for (size_t i = 0; i < k->data.path.n; i++)
+        if (has_media(k->data.path.item[i]))
+            return true;
+    return false;
+}
+
 bool wan_cache_is_needed(const struct job_config *c)
 {
     const struct wan_keys *k = wan_keys(c);
@@ -210,18 +221,36 @@ int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gp
     return 0;
 }
 
-size_t wan_cache_folders(const struct dataset *d, struct arena *a, const char *const **out)
+static bool is_listed(const char *const *list, size_t n, const char *text)
 {
-    const char **list = ARENA_NEW(a, const char *, dataset_count(d) + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < dataset_count(d); i++) {
+    for (size_t i = n; i-- > 0;)
+        if (!strcmp(list[i], text))
+            return true;
+    return false;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    const struct video_cache_wanted *x = a, *y = b;
+    return strcmp(x->path, y->path);
+}
+
+void wan_cache_list(const struct dataset *d, struct arena *a, struct video_cache_options *out)
+{
+    size_t n = dataset_count(d), n_paths = 0, n_wanted = 0;
+    const char **paths = ARENA_NEW(a, const char *, n + 1);
+    struct video_cache_wanted *wanted = ARENA_NEW(a, struct video_cache_wanted, n + 1);
+    for (size_t i = 0; i < n; i++) {
         const struct dataset_item *item = dataset_item(d, i);
-        size_t k = 0;
-        while (k < n && strcmp(list[k], item->block->cache_directory) != 0)
-            k++;
-        if (k == n && !item->problem)
-            list[n++] = item->block->cache_directory;
+        if (item->problem)
+            continue;
+        if (!is_listed(paths, n_paths, item->block->cache_directory))
+            paths[n_paths++] = arena_strdup(a, item->block->cache_directory);
+        wanted[n_wanted++] = (struct video_cache_wanted){ cache_item_path(a, item), item->block->repeats };
     }
-    *out = list;
-    return n;
+    qsort(wanted, n_wanted, sizeof(*wanted), by_path);
+    out->paths = paths;
+    out->n_paths = n_paths;
+    out->wanted = wanted;
+    out->n_wanted = n_wanted;
 }

@@ -5,8 +5,11 @@
 
 #include "encode/cache_job.h"
 #include "train/task_wan.h"
+#include "video/cache.h"
 
-/* Whether data.path names images and clips, or a dataset file: then caches are made first. */
+/* Whether data.path has images and clips, whatever else it has, or names a dataset file. */
+bool wan_cache_has_media(const struct job_config *c);
+/* Whether data.path names images and clips without caches, or a dataset file: then caches are made first. */
 bool wan_cache_is_needed(const struct job_config *c);
 /* Lists the images and clips. */
 int wan_cache_dataset(const struct job_config *c, const struct dataset_progress *progress,
@@ -15,7 +18,7 @@ int wan_cache_dataset(const struct job_config *c, const struct dataset_progress 
  * may be NULL.  Texts are in the arena. */
 int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gpu *g, struct arena *a,
                   struct cache_job *out, struct cairn_error *err);
-/* The folders of a dataset's caches, each once. */
-size_t wan_cache_folders(const struct dataset *d, struct arena *a, const char *const **out);
+/* Where a dataset's caches are: the folders, each once, and the files of latents. */
+void wan_cache_list(const struct dataset *d, struct arena *a, struct video_cache_options *out);
 
 #endif

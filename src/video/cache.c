@@ -23,10 +23,12 @@ struct video_cache {
 struct candidate {
     const char *name, *path;
     const char *text, *clip_text; /* paths; NULL: not there */
+    size_t repeats;
 };
 
 struct listing {
     struct arena *arena;
+    const struct video_cache_options *o;
     struct video_cache_info *info;
     struct candidate *list;
     size_t n, media;
@@ -70,6 +72,22 @@ static const char *text_path(const struct listing *l, const char *dir, const cha
                : NULL;
 }
 
+static int by_wanted_path(const void *a, const void *b)
+{
+    const struct video_cache_wanted *x = a, *y = b;
+    return strcmp(x->path, y->path);
+}
+
+/* How often a file is in an epoch; 0: the dataset does not have it. */
+static size_t repeats_of(const struct video_cache_options *o, const char *path)
+{
+    const struct video_cache_wanted key = { path, 0 }, *found;
+    if (!o->wanted)
+        return 1;
+    found = bsearch(&key, o->wanted, o->n_wanted, sizeof(key), by_wanted_path);
+    return found ? found->repeats : 0;
+}
+
 static void list_name(struct listing *l, const char *dir, const char *name)
 {
     struct cache_name n;
@@ -82,7 +100,10 @@ static void list_name(struct listing *l, const char *dir, const char *name)
                                .path = arena_printf(l->arena, "%s/%s", dir, name),
                                .text = text_path(l, dir, name, n.stem),
                                .clip_text = text_path(l, dir, name, n.clip_stem) };
-        if (c.text || c.clip_text)
+        c.repeats = repeats_of(l->o, c.path);
+        if (!c.repeats)
+            skip(&l->info->unwanted, name);
+        else if (c.text || c.clip_text)
             *ARENA_PUSH(l->arena, l->list, l->n) = c;
         else
             skip(&l->info->without_text, name);
@@ -226,9 +247,11 @@ static int read_headers(struct video_cache *c, struct listing *l, const struct v
     qsort(l->list, l->n, sizeof(*l->list), by_path);
     c->items = ARENA_NEW(&c->arena, struct video_item, l->n);
     c->n = l->n;
-    for (size_t i = 0; i < l->n; i++)
+    for (size_t i = 0; i < l->n; i++) {
         c->items[i].name = arena_strndup(
             &c->arena, l->list[i].name, strlen(l->list[i].name) - strlen("_" CACHE_NAME_ARCH ".safetensors"));
+        c->items[i].repeats = l->list[i].repeats;
+    }
     CLEANUP(mem_free) struct cairn_error *why = calloc(l->n, sizeof(*why));
     if (!why)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu caches", l->n);
@@ -241,7 +264,7 @@ int video_cache_open(struct video_cache **out, const struct video_cache_options 
     CLEANUP(video_cache_cleanup) struct video_cache *c = calloc(1, sizeof(*c));
     if (!c)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for the list of caches");
-    struct listing l = { .arena = &c->arena, .info = &c->info };
+    struct listing l = { .arena = &c->arena, .o = o, .info = &c->info };
     if (!o->n_paths)
         return cairn_fail(err, CAIRN_EUSAGE, "no training data: data.path is empty");
     for (size_t i = 0; i < o->n_paths; i++)

@@ -11,9 +11,18 @@
 
 struct video_cache;
 
+/* One of the latents files of a dataset. */
+struct video_cache_wanted {
+    const char *path;
+    size_t repeats; /* of the item in an epoch */
+};
+
 struct video_cache_options {
     const char *const *paths; /* folders */
     size_t n_paths;
+    const struct video_cache_wanted
+        *wanted; /* in the order of their paths' bytes; NULL: all of the folders, once */
+    size_t n_wanted;
     struct video_needs needs;
 };
 
@@ -29,6 +38,7 @@ struct video_cache_info {
     struct video_cache_skipped other_model; /* caches of other architectures: "a_0640x0480_hv.safetensors" */
     struct video_cache_skipped misnamed;    /* "…_wan.safetensors" without a size, such as a LoRA */
     struct video_cache_skipped damaged;     /* "FILE: what is wrong with it" */
+    struct video_cache_skipped unwanted;    /* of media or sizes that the dataset does not have */
 };
 
 /* Fails if a path is not a folder, if no item is found or all are damaged, or if a file does not fit the model. */

@@ -40,6 +40,7 @@ struct video_item {
     size_t image_channels;        /* 0: no image latents */
     size_t clip_tokens, clip_dim; /* 0: no CLIP features */
     bool is_clip;                 /* the cache of a clip, not of a still image */
+    size_t repeats;               /* in an epoch */
     struct video_tensor parts[VIDEO_PARTS];
 };
 
