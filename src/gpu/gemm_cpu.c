@@ -125,6 +125,13 @@ size_t gemm_cpu_scratch(const struct gpu *g, size_t m, size_t n, size_t k)
     return (rows + columns) * k;
 }
 
+size_t gemm_cpu_scratch_rows(const struct gpu *g, enum gpu_storage storage, size_t m, size_t n, size_t k)
+{
+    size_t rows, columns;
+    choose_parts(g, m, n, k, &rows, &columns);
+    return (rows + columns + div_up(rows, PACK) * cpus[storage][gpu_host_variant(g)]->rows) * k;
+}
+
 int gemm_cpu_reserve(struct gpu *g, size_t n, struct cairn_error *err)
 {
     float *scratch;

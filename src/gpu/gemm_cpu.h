@@ -40,6 +40,7 @@ struct gemm_cpu_rows {
     void (*read)(const void *context, size_t row, size_t n, void *to);
     const void *context;
 };
+size_t gemm_cpu_scratch_rows(const struct gpu *g, enum gpu_storage storage, size_t m, size_t n, size_t k);
 int gemm_cpu_run_rows(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args,
                       const struct gemm_cpu_rows *rows, struct cairn_error *err);
 

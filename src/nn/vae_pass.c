@@ -88,13 +88,21 @@ static int matrix(const struct vae_pass *p, size_t index, void **out, struct cai
 }
 
 /* The CPU packs the operands of matmuls. */
+static void count_packed(struct vae_pass *p, size_t floats)
+{
+    size_t packed = floats * sizeof(float);
+    p->packed = packed > p->packed ? packed : p->packed;
+}
+
+static bool is_on_cpu(const struct vae_pass *p)
+{
+    return nn_device(p->v->nn)->api == GPU_API_HOST && gpu_info(p->v->nn->g)->api == GPU_API_HOST;
+}
+
 static void count_matmul(struct vae_pass *p, size_t m, size_t n, size_t k)
 {
-    struct nn *nn = p->v->nn;
-    if (nn_device(nn)->api != GPU_API_HOST)
-        return;
-    size_t packed = gemm_cpu_scratch(nn->g, m, n, k) * sizeof(float);
-    p->packed = packed > p->packed ? packed : p->packed;
+    if (is_on_cpu(p))
+        count_packed(p, gemm_cpu_scratch(p->v->nn->g, m, n, k));
 }
 
 /* ---- what convolutions have seen before ---- */
@@ -139,6 +147,19 @@ struct conv_step {
     bool double_size;
 };
 
+/* The first frames of a clip see fewer of the kernel's: the others are one matmul. */
+static void count_conv(struct vae_pass *p, const struct nn_conv *c)
+{
+    if (!is_on_cpu(p))
+        return;
+    size_t pad = (size_t)c->pad.t, missing = pad > c->past_frames ? pad - c->past_frames : 0;
+    size_t frames = c->out_frames > missing ? c->out_frames - missing : 1, seen = (size_t)c->kernel.t;
+    if (c->out_frames <= missing)
+        seen = c->past_frames + c->frames;
+    size_t m = frames * c->out_height * c->out_width, k = seen * (size_t)(c->kernel.h * c->kernel.w) * c->in;
+    count_packed(p, gemm_cpu_scratch_rows(p->v->nn->g, p->v->nn->storage, m, c->out, k));
+}
+
 static int conv(struct vae_pass *p, const struct conv_step *s, struct cairn_error *err)
 {
     const struct vae_activation *x = s->x, *y = s->y;
@@ -165,9 +186,7 @@ static int conv(struct vae_pass *p, const struct conv_step *s, struct cairn_erro
         c.past_frames = past->frames;
     size_t work = nn_conv_workspace(p->v->nn, &c);
     p->work = work > p->work ? work : p->work;
-    size_t row = (size_t)(c.kernel.t * c.kernel.h * c.kernel.w) * c.in, pixels = c.out_height * c.out_width;
-    size_t piece = work / (row * nn_elem_bytes(p->v->nn));
-    count_matmul(p, piece ? piece : pixels, c.out, row);
+    count_conv(p, &c);
     if (!p->dry) {
         void *w;
         if (matrix(p, s->weights.w, &w, err))
