@@ -40,9 +40,9 @@ static int decode_all(const struct options *w, char **files, int n, struct gpu *
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     struct decode_options o = {
-        .device = { .what = "the VAE",
+        .device = { .part = ENCODE_VAE,
                     .g = g,
-                    .storage = GPU_BF16,
+                    .storage = encode_storage_on(g, ENCODE_VAE),
                     .budget = device_memory_apply(g, 0),
                     .host_budget = device_memory_host(),
                     .sink = &stderr_messages },

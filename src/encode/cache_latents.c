@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Pictures and clips to caches of latents. */
 #include "base/file.h"
+#include "base/str.h"
 #include "encode/cache_job_inside.h"
 #include "encode/frames_ahead.h"
 #include "nn/vae.h"
@@ -150,17 +151,56 @@ static int read_first_frame(void *ctx, size_t first, size_t n, float *out, struc
     return first ? 0 : read_frames(f->pass, 0, 1, out, err);
 }
 
+static int plan(const struct latents_pass *p, const struct vae_size *size, struct vae_layout *layout,
+                struct cairn_error *err)
+{
+    uint64_t budget = encode_device_budget(&p->device), weights = vae_weight_bytes(p->vae);
+    if (budget != UINT64_MAX)
+        budget = budget > weights ? budget - weights : 0;
+    return vae_plan(p->vae, true, size, budget, layout, err);
+}
+
+static size_t volume(const struct vae_size *size)
+{
+    return size->frames * size->height * size->width;
+}
+
+/* Of the largest item; an error is reported where it is encoded. */
+static void say_layout(const struct latents_pass *p)
+{
+    struct vae_size most = { 0 };
+    struct vae_layout l;
+    struct cairn_error ignored;
+    char tiles[64] = "no tiles", bytes[24];
+    for (size_t i = 0; i < p->n; i++) {
+        struct vae_size size = pixels_of(p->items[i]);
+        most = volume(&size) > volume(&most) ? size : most;
+    }
+    if (plan(p, &most, &l, &ignored))
+        return;
+    if (l.tile_height < most.height || l.tile_width < most.width)
+        snprintf(tiles, sizeof(tiles), "tiles of %zux%zu", l.tile_width, l.tile_height);
+    message_say(&p->job->sink, "VAE: %s, %s, up to %zux%zux%zu in chunks of %zu, %s, %s",
+                encode_device_name(&p->device), gpu_storage_name(p->device.nn.storage), most.width,
+                most.height, most.frames, l.chunk, tiles,
+                bytes_text((int64_t)(vae_weight_bytes(p->vae) + l.bytes), bytes));
+}
+
+static int open_vae(struct latents_pass *p, struct cairn_error *err)
+{
+    if (p->vae)
+        return 0;
+    if (vae_open(&p->vae, &p->device.nn, p->job->vae.path, true, false, err))
+        return -1;
+    say_layout(p);
+    return 0;
+}
+
 static int encode_clip(struct latents_pass *p, const struct vae_size *size, const struct vae_source *from,
                        float *latent, struct cairn_error *err)
 {
     struct vae_layout layout;
-    uint64_t budget = encode_device_budget(&p->device), weights = vae_weight_bytes(p->vae);
-    if (budget != UINT64_MAX)
-        budget = budget > weights ? budget - weights : 0;
-    return vae_plan(p->vae, true, size, budget, &layout, err) ||
-                   vae_encode(p->vae, size, &layout, from, latent, err)
-               ? -1
-               : 0;
+    return plan(p, size, &layout, err) || vae_encode(p->vae, size, &layout, from, latent, err) ? -1 : 0;
 }
 
 /* Latents of the item, and behind them those of its first frame with their mask: 1 for the first latent frame. */
@@ -172,7 +212,7 @@ static int encode_item(struct latents_pass *p, const struct dataset_item *item, 
     struct first_frame first = { p, size.height * size.width * 3 };
     struct vae_source only_first = { read_first_frame, &first };
     size_t area = l.height * l.width, channel = l.frames * area;
-    if (!p->vae && vae_open(&p->vae, &p->device.nn, p->job->vae.path, true, false, err))
+    if (open_vae(p, err))
         return -1;
     if (encode_clip(p, &size, &all, latent, err))
         return -1;
@@ -254,7 +294,7 @@ static int make_items(struct latents_pass *p, struct cairn_error *err)
 int cache_job_latents(const struct cache_job *job, struct cache_result *out, struct cairn_error *err)
 {
     CLEANUP(release) struct latents_pass p = { .job = job, .out = out };
-    struct encode_device_options o = { "the VAE",   job->g,           job->vae.on_cpu, job->vae.storage,
+    struct encode_device_options o = { ENCODE_VAE,  job->g,           job->vae.on_cpu, job->vae.storage,
                                        job->budget, job->host_budget, &job->sink };
     if (identify(&p, err) || list_items(&p, err))
         return -1;

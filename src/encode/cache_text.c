@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Captions and prompts to caches of text. */
 #include "base/file.h"
+#include "base/str.h"
 #include "encode/cache_job_inside.h"
 #include "nn/umt5.h"
 #include "os/info.h"
@@ -180,6 +181,18 @@ static bool stop_asked(void *ctx)
     return job->stop && *job->stop;
 }
 
+static void say_layout(const struct text_pass *p, const struct encode_device *d, const struct umt5 *model)
+{
+    const struct umt5_layout *l = umt5_layout(model);
+    size_t layers = umt5_info(model)->layers;
+    char from_file[64] = "", bytes[24];
+    if (l->resident < layers)
+        snprintf(from_file, sizeof(from_file), " (%zu from the file)", layers - l->resident);
+    message_say(&p->job->sink, "text encoder: %s, %s, %zu layers%s, %s", encode_device_name(d),
+                gpu_storage_name(d->nn.storage), layers, from_file,
+                bytes_text((int64_t)(l->weights + l->work), bytes));
+}
+
 /* All texts that are not done yet. */
 static int encode_on(struct text_pass *p, struct encode_device *d, struct cairn_error *err)
 {
@@ -198,6 +211,7 @@ static int encode_on(struct text_pass *p, struct encode_device *d, struct cairn_
         struct umt5_sink sink = { write_text, p };
         struct umt5_hooks hooks = { .stop = stop_asked, .ctx = (void *)p->job };
         p->dim = umt5_info(model)->dim;
+        say_layout(p, d, model);
         r = umt5_encode(model, prompts, n, &sink, &hooks, err);
     }
     umt5_close(model);
@@ -207,9 +221,8 @@ static int encode_on(struct text_pass *p, struct encode_device *d, struct cairn_
 static int encode_all(struct text_pass *p, struct cairn_error *err)
 {
     const struct cache_job *job = p->job;
-    struct encode_device_options o = { "the text encoder", job->g,      job->text.on_cpu,
-                                       job->text.storage,  job->budget, job->host_budget,
-                                       &job->sink };
+    struct encode_device_options o = { ENCODE_TEXT, job->g,           job->text.on_cpu, job->text.storage,
+                                       job->budget, job->host_budget, &job->sink };
     CLEANUP(encode_device_close) struct encode_device d;
     if (encode_device_open(&d, &o, err))
         return -1;

@@ -1,9 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encode/encode_device.h"
 
+#include "chip/gfx_table.h"
+#include <stdatomic.h>
+
+static atomic_uint busy;
+
+unsigned encode_device_busy(void)
+{
+    return atomic_load(&busy);
+}
+
+const char *encode_part_name(enum encode_part part)
+{
+    return part == ENCODE_TEXT ? "the text encoder" : "the VAE";
+}
+
+enum gpu_storage encode_storage_on(const struct gpu *g, enum encode_part part)
+{
+    const struct gpu_info *i = g ? gpu_info(g) : NULL;
+    if (!i || i->api == GPU_API_HOST)
+        return GPU_F32;
+    if (i->chip && i->chip->train_f16)
+        return part == ENCODE_TEXT ? GPU_F16 : GPU_F32;
+    return GPU_BF16;
+}
+
 bool encode_device_on_cpu(const struct encode_device *d)
 {
     return d->cpu || gpu_info(d->o->g)->api == GPU_API_HOST;
+}
+
+const char *encode_device_name(const struct encode_device *d)
+{
+    return gpu_info(d->cpu ? d->cpu : d->o->g)->name;
 }
 
 uint64_t encode_device_budget(const struct encode_device *d)
@@ -23,12 +53,16 @@ int encode_device_open(struct encode_device *d, const struct encode_device_optio
     *d = (struct encode_device){ .o = o };
     if (gpu_info(o->g)->api != GPU_API_HOST && (o->on_cpu || gpu_lost(o->g)))
         return open_cpu(d, err);
-    return nn_open(&d->nn, o->g, encode_device_on_cpu(d) ? GPU_F32 : o->storage, err);
+    if (encode_device_on_cpu(d))
+        return nn_open(&d->nn, o->g, GPU_F32, err);
+    atomic_fetch_or(&busy, o->part);
+    return nn_open(&d->nn, o->g, o->storage, err);
 }
 
 void encode_device_close(struct encode_device *d)
 {
     nn_close(&d->nn);
+    atomic_fetch_and(&busy, ~(unsigned)d->o->part);
     gpu_close(d->cpu);
     d->cpu = NULL;
 }
@@ -43,9 +77,10 @@ int encode_device_fall_back(struct encode_device *d, struct cairn_error *err)
 {
     if (encode_device_on_cpu(d) || !is_of_device(err))
         return -1;
-    message_say(d->o->sink, "warning: %s failed on %s: %s; it continues on the CPU", d->o->what,
-                gpu_info(d->o->g)->name, err->msg);
+    message_say(d->o->sink, "warning: %s failed on %s: %s; it continues on the CPU",
+                encode_part_name(d->o->part), gpu_info(d->o->g)->name, err->msg);
     *err = (struct cairn_error){ 0 };
     nn_close(&d->nn);
+    atomic_fetch_and(&busy, ~(unsigned)d->o->part);
     return open_cpu(d, err);
 }

@@ -9,8 +9,11 @@
 #include "base/message_sink.h"
 #include "nn/nn.h"
 
+enum encode_part { ENCODE_TEXT = 1, ENCODE_VAE = 2 }; /* a set can have both */
+const char *encode_part_name(enum encode_part part);  /* "the VAE" */
+
 struct encode_device_options {
-    const char *what;         /* "the VAE", for messages */
+    enum encode_part part;
     struct gpu *g;            /* the job's device */
     bool on_cpu;              /* do not use it, as configured */
     enum gpu_storage storage; /* on that device; f32 on the CPU */
@@ -25,14 +28,21 @@ struct encode_device {
     struct nn nn;
 };
 
+/* The format to compute in.  A chip without bf16 computes the text encoder in f16, whose residual stream is f32, and the
+ * VAE, which has no such stream, in f32. */
+enum gpu_storage encode_storage_on(const struct gpu *g, enum encode_part part);
+
 /* o must outlive it. */
 int encode_device_open(struct encode_device *d, const struct encode_device_options *o,
                        struct cairn_error *err);
 void encode_device_close(struct encode_device *d);
 bool encode_device_on_cpu(const struct encode_device *d);
-uint64_t encode_device_budget(const struct encode_device *d); /* UINT64_MAX: not known */
+const char *encode_device_name(const struct encode_device *d); /* "hip:0" */
+uint64_t encode_device_budget(const struct encode_device *d);  /* UINT64_MAX: not known */
 /* After a failure, with whatever was made on the device already closed: moves to the CPU and clears err, or fails as
  * before, because it is the CPU already, or because a CPU would fail in the same way. */
 int encode_device_fall_back(struct encode_device *d, struct cairn_error *err);
+/* The encoders that compute on a GPU now.  Another thread may ask: a call that never returns is one of theirs. */
+unsigned encode_device_busy(void);
 
 #endif

@@ -174,8 +174,8 @@ static int child_verdict(const struct child *c, const struct compile_job *job, c
                                    ? "`dmesg` shows whether the kernel's OOM killer did it; try again"
                                    : "this ROCm may be older than the chip; try a newer one");
     }
-    return cairn_fail(err, end->code == 3 ? CAIRN_ELACK : CAIRN_EFORMAT, "compile %s for %s: %s",
-                      job->text->file, job->arch, log[0] ? log : "the compiler gave no reason");
+    return cairn_fail(err, CAIRN_ELACK, "compile %s for %s: %s", job->text->file, job->arch,
+                      log[0] ? log : "the compiler gave no reason");
 }
 
 static int run_compiler(const struct compile_job *job, const char *source, void **code, size_t *size,
@@ -196,8 +196,8 @@ static int run_compiler(const struct compile_job *job, const char *source, void 
         return child_verdict(&c, job, &end, err);
     struct stat st;
     if (fstat(c.out, &st) || st.st_size <= 0)
-        return cairn_fail(err, CAIRN_EFORMAT, "compile %s for %s: the compiler wrote no code",
-                          job->text->file, job->arch);
+        return cairn_fail(err, CAIRN_ELACK, "compile %s for %s: the compiler wrote no code", job->text->file,
+                          job->arch);
     CLEANUP(mem_free) void *bytes = malloc((size_t)st.st_size);
     if (!bytes)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %lld bytes of code", (long long)st.st_size);

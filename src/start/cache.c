@@ -104,9 +104,11 @@ static int open_device(struct start_cache *s, const struct start_cache_options *
 {
     struct train_options t = { .config = &s->config };
     own_env_apply(o->messages);
-    restart_prepare(o->argc, o->argv, true, "", o->messages, a);
+    restart_prepare(o->argc, o->argv, true, NULL, o->messages, a);
     restart_apply();
     if (restart_wants_cpu() && config_set(&s->config, "the workaround", "train.device", "cpu", err))
+        return -1;
+    if (restart_set_encoders(&s->config, err))
         return -1;
     restart_set_device(GPU_API_HIP, true); /* until it is open */
     if (watch_calls(o->hang_after_s, restart_hung, o->messages, err) ||

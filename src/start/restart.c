@@ -2,6 +2,7 @@
 #include "start/restart.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "encode/encode_device.h"
 #include "os/file.h"
 #include "os/process.h"
 #include "record/runs.h"
@@ -29,7 +30,7 @@ static const struct workaround {
 };
 enum { OWN_KERNELS = 1, NO_SDMA, NO_INTERRUPT, ON_CPU };
 
-/* "PID:TIMES:WORKAROUND:why".  exec keeps the pid, so a child that inherits the variable can tell that it
+/* "PID:TIMES:WORKAROUND:ENCODERS:why".  exec keeps the pid, so a child that inherits the variable can tell that it
  * is not for it. */
 #define NAME "CAIRN_TRAIN_RESTARTS"
 
@@ -37,11 +38,12 @@ enum { LINK_MAX_LEN = 64 };
 
 static struct {
     char **argv, **env;                        /* the last entry of env is `handover` */
-    const char *latest;                        /* the link to the run's newest checkpoint */
+    const char *latest;                        /* the link to the run's newest checkpoint; NULL: no run */
     char first[LINK_MAX_LEN];                  /* where it pointed when this process began */
     char handover[sizeof(struct cairn_error)]; /* CAIRN_TRAIN_RESTARTS of the new process */
     double began;
     struct restart_rung rung;
+    unsigned encoders; /* on the CPU */
     const char *why;
     enum gpu_api api;
     bool allow_cpu;
@@ -82,12 +84,14 @@ static void read_handover(struct arena *a)
 {
     const char *text = getenv(NAME);
     struct restart_rung p;
+    unsigned encoders;
     int pid, at = 0;
-    if (!text || sscanf(text, "%d:%d:%d:%n", &pid, &p.times, &p.workaround, &at) < 3 || !at ||
-        pid != (int)getpid() || p.times < 1 || p.workaround < 0 ||
+    if (!text || sscanf(text, "%d:%d:%d:%u:%n", &pid, &p.times, &p.workaround, &encoders, &at) < 4 || !at ||
+        pid != (int)getpid() || p.times < 0 || (!p.times && !encoders) || p.workaround < 0 ||
         p.workaround >= (int)ARRAY_LEN(workarounds))
         return;
     self.rung = p;
+    self.encoders = encoders;
     self.why = arena_strdup(a, text + at);
 }
 
@@ -116,7 +120,7 @@ static void read_run(const char *dir, struct arena *a)
 /* Empty if there is no checkpoint. */
 static void read_latest(char out[LINK_MAX_LEN])
 {
-    if (os_read_link(self.latest, out, LINK_MAX_LEN) < 0)
+    if (!self.latest || os_read_link(self.latest, out, LINK_MAX_LEN) < 0)
         out[0] = '\0';
 }
 
@@ -139,10 +143,10 @@ void restart_prepare(int argc, char **argv, bool resume, const char *dir, const 
     size_t at = 0;
     self.messages = messages;
     self.began = clock_s();
-    self.latest = arena_printf(a, "%s/checkpoints/latest", dir);
+    self.latest = dir ? arena_printf(a, "%s/checkpoints/latest", dir) : NULL;
     read_latest(self.first);
     read_handover(a);
-    if (!self.why && resume)
+    if (!self.why && resume && dir)
         read_run(dir, a);
     self.argv = ARENA_NEW(a, char *, (size_t)argc + 3);
     self.argv[at++] = arena_strdup(a, "cairn");
@@ -164,6 +168,13 @@ void restart_apply(void)
 bool restart_wants_cpu(void)
 {
     return self.rung.workaround == ON_CPU;
+}
+
+int restart_set_encoders(struct job_config *c, struct cairn_error *err)
+{
+    if (self.encoders & ENCODE_TEXT && config_set(c, "the restart", "text_encoder.device", "cpu", err))
+        return -1;
+    return self.encoders & ENCODE_VAE ? config_set(c, "the restart", "vae.device", "cpu", err) : 0;
 }
 
 const char *restart_workaround(void)
@@ -192,19 +203,40 @@ static void say_restart(const struct cairn_error *why, const char *from, int nth
     message_error(self.messages, &err);
 }
 
+static void start_again(const struct restart_rung *p, unsigned encoders, const char *why, const char *words)
+{
+    snprintf(self.handover, sizeof(self.handover), NAME "=%d:%d:%d:%u:%s; restarted %s", (int)getpid(),
+             p->times, p->workaround, encoders, why, words);
+    os_start_again(self.argv, self.env);
+    message_say(self.messages, "cannot restart: %s", strerror(errno));
+}
+
+/* An encoder only prepares data, so that no workaround is tried for it. */
+static void restart_encoder(const struct cairn_error *why, unsigned encoder)
+{
+    struct cairn_error err = *why;
+    char words[64];
+    snprintf(words, sizeof(words), "with %s on the CPU", encode_part_name((enum encode_part)encoder));
+    cairn_hint(&err, "restarting %s; the caches that were made are kept", words);
+    message_error(self.messages, &err);
+    start_again(&self.rung, self.encoders | encoder, why->msg, words);
+}
+
 void restart_now(const struct cairn_error *why, bool once)
 {
     struct restart_rung p = self.rung;
+    unsigned encoder = encode_device_busy();
     char latest[LINK_MAX_LEN];
     if (!self.argv)
         return;
+    if (encoder) {
+        restart_encoder(why, encoder);
+        return;
+    }
     read_latest(latest);
     if (!restart_next(&p, clock_s() - self.began, strcmp(latest, self.first) != 0, self.api, self.allow_cpu))
         return;
     const char *words = workarounds[p.workaround == self.rung.workaround ? 0 : p.workaround].words;
     say_restart(why, latest[0] ? "last checkpoint" : "beginning", p.times, once ? 1 : most_times(p), words);
-    snprintf(self.handover, sizeof(self.handover), NAME "=%d:%d:%d:%s; restarted %s", (int)getpid(), p.times,
-             p.workaround, why->msg, words);
-    os_start_again(self.argv, self.env);
-    message_say(self.messages, "cannot restart: %s", strerror(errno));
+    start_again(&p, self.encoders, why->msg, words);
 }

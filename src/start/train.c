@@ -99,6 +99,8 @@ static int prepare_restart(const struct start_options *so, struct train_options 
     restart_apply();
     o->workaround = restart_workaround();
     o->restarted = restart_why();
+    if (restart_set_encoders(o->config, err))
+        return -1;
     return restart_wants_cpu() ? config_set(o->config, "the workaround", "train.device", "cpu", err) : 0;
 }
 

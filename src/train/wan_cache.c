@@ -3,7 +3,7 @@
 
 #include "base/parse.h"
 #include "base/str.h"
-#include "chip/gfx_table.h"
+#include "encode/encode_device.h"
 #include "nn/vae.h"
 #include "os/info.h"
 #include "os/list.h"
@@ -173,16 +173,6 @@ static bool wants_image(const struct job_config *c)
     return image;
 }
 
-/* A chip without bf16 computes the text encoder in f16, whose residual stream is f32, and the VAE, which has no such
- * stream, in f32. */
-static enum gpu_storage storage_on(const struct gpu *g, enum gpu_storage without_bf16)
-{
-    const struct gpu_info *i = g ? gpu_info(g) : NULL;
-    if (!i || i->api == GPU_API_HOST)
-        return GPU_F32;
-    return i->chip && i->chip->train_f16 ? without_bf16 : GPU_BF16;
-}
-
 static int need_path(const struct job_config *c, const char *key, const char *path, struct cairn_error *err)
 {
     return path[0] ? 0
@@ -209,8 +199,8 @@ int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gp
     *out = (struct cache_job){
         .dataset = d,
         .text = { k->model.text_encoder_path, k->text_encoder.device == WAN_ENCODER_CPU,
-                  storage_on(g, GPU_F16) },
-        .vae = { k->model.vae_path, k->vae.device == WAN_ENCODER_CPU, storage_on(g, GPU_F32) },
+                  encode_storage_on(g, ENCODE_TEXT) },
+        .vae = { k->model.vae_path, k->vae.device == WAN_ENCODER_CPU, encode_storage_on(g, ENCODE_VAE) },
         .tokenizer_path = or_null(k->model.tokenizer_path),
         .prompts = prompts,
         .n_prompts = n + (k->sample.negative[0] ? 2 : 1),

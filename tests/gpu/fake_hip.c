@@ -430,6 +430,7 @@ int hipGraphExecDestroy(void *graph)
 struct event {
     struct timespec at;
     struct stream *stream; /* where it was recorded last */
+    bool never;            /* what was queued there before it never ends */
 };
 
 int hipEventCreateWithFlags(void **event, unsigned flags)
@@ -452,15 +453,19 @@ int hipEventRecord(void *event, void *stream)
     MAY_FAIL();
     struct event *e = event;
     e->stream = stream;
+    e->never = is_kept(stream) && e->stream->stuck;
     clock_gettime(CLOCK_MONOTONIC, &e->at);
     return 0;
 }
 
 int hipStreamWaitEvent(void *stream, void *event, unsigned flags)
 {
-    (void)stream, (void)flags;
+    (void)flags;
     MAY_FAIL();
     struct event *e = event;
+    struct stream *s = stream;
+    if (e->never && is_kept(s))
+        s->stuck = true;
     if (is_kept(e->stream) && !e->stream->stuck)
         land(e->stream);
     return 0;

@@ -92,14 +92,14 @@ static void only_its_own_process_is_meant(void)
     char train[] = "train", *argv[] = { train, NULL };
     struct arena a = { 0 };
     char text[64];
-    setenv("CAIRN_TRAIN_RESTARTS", "1:2:1:why", 1);
+    setenv("CAIRN_TRAIN_RESTARTS", "1:2:1:0:why", 1);
     restart_prepare(1, argv, false, "/nowhere", &counting, &a);
     CHECK(!restart_why());
-    snprintf(text, sizeof(text), "%d:2:99:why", (int)getpid());
+    snprintf(text, sizeof(text), "%d:2:99:0:why", (int)getpid());
     setenv("CAIRN_TRAIN_RESTARTS", text, 1);
     restart_prepare(1, argv, false, "/nowhere", &counting, &a);
     CHECK(!restart_why());
-    snprintf(text, sizeof(text), "%d:2:1:a: b; c", (int)getpid());
+    snprintf(text, sizeof(text), "%d:2:1:0:a: b; c", (int)getpid());
     setenv("CAIRN_TRAIN_RESTARTS", text, 1);
     restart_prepare(1, argv, false, "/nowhere", &counting, &a);
     CHECK_STR(restart_why(), "a: b; c");
