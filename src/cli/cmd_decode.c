@@ -19,6 +19,17 @@ struct options {
     int hang_after_s;
 };
 
+/* A picture or clip of another format, not a folder. */
+static bool is_other_format(const char *name)
+{
+    static const char *const formats[] = { ".jpg", ".jpeg", ".webp", ".avif", ".bmp",
+                                           ".gif", ".webm", ".mkv",  ".mov",  ".avi" };
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+        if (str_ends(name, formats[i]))
+            return !os_is_folder(name);
+    return false;
+}
+
 /* A file of its own for each, named as the cache, in a folder. */
 static int name_of(const struct options *w, const char *latents, struct arena *a, const char **out,
                    struct cairn_error *err)
@@ -100,5 +111,7 @@ int cmd_decode(int argc, char **argv)
         return options_error("decode", w.vae ? "--out is missing: where to write" : "--vae is missing");
     if (argc - rest > 1 && (str_ends(w.out, ".png") || str_ends(w.out, ".mp4")))
         return options_error("decode", "--out must be a folder for several latents");
+    if (is_other_format(w.out))
+        return options_error("decode", "--out must end with .png or .mp4, or name a folder");
     return run_decode(&w, argv + rest, argc - rest);
 }

@@ -32,6 +32,7 @@ struct text_pass {
     char model[33]; /* identifies text encoder, tokenizer and dtype */
     struct cache_progress progress;
     size_t dim;    /* of the encoder */
+    size_t vocab;  /* token ids that it knows */
     size_t *order; /* texts by the number of their prompt */
 };
 
@@ -113,12 +114,13 @@ static void list_texts(struct text_pass *p)
 static int open_tokenizer(struct text_pass *p, struct cairn_error *err)
 {
     const struct cache_job *job = p->job;
-    if (job->tokenizer_path && job->tokenizer_path[0])
-        return unigram_open(&p->tokenizer, job->tokenizer_path, err);
     struct umt5_info info;
-    CLEANUP(str_release) struct str bytes = { 0 };
     if (umt5_read_info(job->text.path, &info, err))
         return -1;
+    p->vocab = info.vocab;
+    if (job->tokenizer_path && job->tokenizer_path[0])
+        return unigram_open(&p->tokenizer, job->tokenizer_path, err);
+    CLEANUP(str_release) struct str bytes = { 0 };
     if (info.has_tokenizer)
         return umt5_read_tokenizer(job->text.path, &bytes, err) ||
                        unigram_parse_model(&p->tokenizer, job->text.path, bytes.s, bytes.len, err)
@@ -153,6 +155,12 @@ static int tokenize(const struct text_pass *p, struct text *t, struct cairn_erro
     if (text_clean(t->caption, strlen(t->caption), &clean, err) ||
         unigram_encode(p->tokenizer, clean.s ? clean.s : "", clean.len, &ids, err))
         return -1;
+    for (size_t i = 0; i < ids.n; i++)
+        if (ids.ids[i] >= p->vocab) {
+            cairn_fail(err, CAIRN_EUSAGE, "the tokenizer has the token %u, but %s has only %zu", ids.ids[i],
+                       p->job->text.path, p->vocab);
+            return cairn_hint(err, "model.tokenizer_path must be the tokenizer of umT5");
+        }
     int64_t end = unigram_end(p->tokenizer);
     t->n = ids.n < TEXT_MOST ? ids.n + 1 : TEXT_MOST;
     t->ids = ARENA_NEW(&p->out->arena, uint32_t, t->n);

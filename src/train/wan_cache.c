@@ -173,11 +173,13 @@ static bool wants_image(const struct job_config *c)
     return image;
 }
 
-static int need_path(const struct job_config *c, const char *key, const char *path, struct cairn_error *err)
+static int need_path(const char *path, const char *key, const char *option, const char *what,
+                     struct cairn_error *err)
 {
-    return path[0] ? 0
-                   : config_clash(c, key, key, err, "%s is missing: it is needed to make the caches of %s",
-                                  key, strstr(key, "vae") ? "latents" : "captions");
+    if (path[0])
+        return 0;
+    cairn_fail(err, CAIRN_EUSAGE, "%s is not set, so that no caches of %s can be made", key, what);
+    return cairn_hint(err, "set it in the configuration, or run `cairn cache` with %s", option);
 }
 
 int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gpu *g, struct arena *a,
@@ -189,8 +191,8 @@ int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gp
     const struct wan_keys *k = wan_keys(c);
     size_t n = k->sample.prompts.n;
     const char **prompts = ARENA_NEW(a, const char *, n + 2);
-    if (need_path(c, "model.vae_path", k->model.vae_path, err) ||
-        need_path(c, "model.text_encoder_path", k->model.text_encoder_path, err))
+    if (need_path(k->model.vae_path, "model.vae_path", "--vae", "latents", err) ||
+        need_path(k->model.text_encoder_path, "model.text_encoder_path", "--text-encoder", "captions", err))
         return -1;
     for (size_t i = 0; i < n; i++)
         prompts[i] = k->sample.prompts.item[i];

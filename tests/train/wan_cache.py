@@ -344,6 +344,31 @@ def nan_in_a_model():
         yield from expect(home.cache(), 0, (4, 0, 3, 0, 0), 'after it')
 
 
+def models_that_do_not_fit():
+    """Each of them is named, by its key or its path."""
+    with CacheHome() as home:
+        home.image('a')
+        with open(home.path + '/tokenizer.json', encoding='utf-8') as f:
+            words = json.load(f)
+        vocab = words['model']['vocab']
+        words['model']['vocab'] = vocab[:5] + [[f'zz{n}', -20] for n in range(400)] + vocab[5:]  # the encoder has 256
+        with open(home.path + '/other.json', 'w', encoding='utf-8') as f:
+            json.dump(words, f)
+        tensors, meta = read_tensors(VAE)
+        write_tensors(home.path + '/zero.safetensors', {k: (d, s, bytes(len(b))) for k, (d, s, b) in tensors.items()}, meta)
+        for key, value, code, words in (('tokenizer_path', 'other.json', 2, ['tokenizer', TEXT]), ('tokenizer_path', 'media/a.png', 1, ['a.png']),
+                                        ('vae_path', None, 2, ['model.vae_path']), ('vae_path', TEXT, 1, [TEXT]),
+                                        ('text_encoder_path', None, 2, ['model.text_encoder_path']), ('text_encoder_path', VAE, 1, [VAE])):
+            done = home.cache(**{'model__' + key: value})
+            if done.returncode != code or home.files() or not all(word in done.stderr for word in words):
+                yield f'{key}: {value}: exit {done.returncode}: {done.stderr} {list(home.files())}'
+        # An encoder whose latents are all 0 does not make a cache.
+        done = home.cache(model__vae_path='zero.safetensors')
+        yield from expect(done, 1, (2, 0, 0, 0, 1), 'zeros')
+        if 'a_0032x0032_wan.safetensors' in home.files():
+            yield 'a cache of zeros was written'
+
+
 def full_disks():
     """No file grows beyond 700 bytes."""
     with CacheHome() as home:
@@ -477,6 +502,8 @@ def decoded():
         found = next(i for i in report['items'] if i['clip'])
         if (found['width'], found['height'], found['source_frames']) != (32, 32, 9):
             yield f'{found}'
+        if home.run([*decode, VAE, image, '-o', 'x.gif']).returncode != 2 or os.path.exists(home.path + '/x.gif'):
+            yield 'x.gif'
         for words in ([VAE_22, image], [VAE, folder + 'one_wan_te.safetensors'], [VAE, home.path + '/media/one.png'], [T2V, image]):
             done = home.run([*decode, *words, '-o', 'x.png'])
             if done.returncode not in (1, 2) or not done.stderr or os.path.exists(home.path + '/x.png'):
@@ -523,5 +550,5 @@ def what_left_the_dataset_is_not_trained_on():
 
 tap.run([names_tensors_and_metadata, images_for_image_to_video, only_what_changed_is_made_again, files_of_musubi_tuner_are_current,
          a_damaged_cache_is_made_again, problems_are_listed_and_the_rest_goes_on, same_stem_of_an_image_and_a_clip,
-         too_short_for_the_dataset, odd_names, folders_without_use, nan_in_a_model, full_disks, killed_and_interrupted, two_at_once,
+         too_short_for_the_dataset, odd_names, folders_without_use, nan_in_a_model, models_that_do_not_fit, full_disks, killed_and_interrupted, two_at_once,
          dataset_files, look, decoded, trained, what_left_the_dataset_is_not_trained_on])
