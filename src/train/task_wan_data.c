@@ -199,7 +199,8 @@ static int cache_folders(struct wan_job *t, struct video_cache_options *o, struc
     o->n_paths = t->keys.data.path.n;
     if (!wan_cache_is_needed(config_of(t)))
         return 0;
-    if (wan_cache_dataset(config_of(t), NULL, &d, err) || make_caches(t, d, err))
+    if (wan_cache_check(config_of(t), &o->needs, err) || wan_cache_dataset(config_of(t), NULL, &d, err) ||
+        make_caches(t, d, err))
         return -1;
     wan_cache_list(d, t->task.env.arena, o);
     return 0;
@@ -208,7 +209,11 @@ static int cache_folders(struct wan_job *t, struct video_cache_options *o, struc
 static int plan_dataset(struct wan_job *t, struct cairn_error *err)
 {
     CLEANUP(dataset_cleanup) struct dataset *d = NULL;
-    return wan_cache_dataset(config_of(t), NULL, &d, err) || size_of_dataset(t, d, err) ? -1 : 0;
+    struct video_needs needs = needs_of(t);
+    return wan_cache_check(config_of(t), &needs, err) || wan_cache_dataset(config_of(t), NULL, &d, err) ||
+                   size_of_dataset(t, d, err)
+               ? -1
+               : 0;
 }
 
 /* ---- caches ---- */

@@ -4,6 +4,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "encode/encode_device.h"
+#include "nn/umt5.h"
 #include "nn/vae.h"
 #include "os/info.h"
 #include "os/list.h"
@@ -180,6 +181,28 @@ static int need_path(const char *path, const char *key, const char *option, cons
         return 0;
     cairn_fail(err, CAIRN_EUSAGE, "%s is not set, so that no caches of %s can be made", key, what);
     return cairn_hint(err, "set it in the configuration, or run `cairn cache` with %s", option);
+}
+
+int wan_cache_check(const struct job_config *c, const struct video_needs *needs, struct cairn_error *err)
+{
+    const struct wan_keys *k = wan_keys(c);
+    struct vae_info vae;
+    struct umt5_info text;
+    if (k->model.vae_path[0] && vae_read_info(k->model.vae_path, &vae, err))
+        return -1;
+    if (k->model.vae_path[0] && needs->channels && vae.channels != needs->channels) {
+        cairn_fail(err, CAIRN_EUSAGE,
+                   "model.vae_path: the latents of %s have %zu channels; the model has %zu",
+                   k->model.vae_path, vae.channels, needs->channels);
+        return cairn_hint(err, "the 5B model has the VAE of Wan 2.2; all others have that of Wan 2.1");
+    }
+    if (k->model.text_encoder_path[0] && umt5_read_info(k->model.text_encoder_path, &text, err))
+        return -1;
+    if (k->model.text_encoder_path[0] && needs->text_dim && text.dim != needs->text_dim)
+        return cairn_fail(err, CAIRN_EUSAGE,
+                          "model.text_encoder_path: %s has the hidden size %zu; the model needs %zu",
+                          k->model.text_encoder_path, text.dim, needs->text_dim);
+    return 0;
 }
 
 int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gpu *g, struct arena *a,

@@ -396,11 +396,11 @@ def killed_and_interrupted():
             folder = f'cut{sign}'
             command = [CAIRN, 'cache', '--json', 'media', *home.keys({'data.resolution': 64, 'cache.dir': folder})]
             with subprocess.Popen(command, env=home.environment(None), cwd=home.path, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL) as process:
+                                  stderr=subprocess.DEVNULL, start_new_session=True) as process:
                 limit = time.monotonic() + PATIENCE
                 while not any(re.search('[0-9]_wan.safetensors', n) for n in home.files(folder)) and time.monotonic() < limit:
                     time.sleep(0.005)
-                process.send_signal(sign)
+                os.killpg(process.pid, sign)  # a terminal interrupts cairn-media too
                 status = process.wait(PATIENCE)
             made = len([n for n in home.files(folder) if re.fullmatch('i.*[0-9]_wan.safetensors', n)])
             if status not in codes and not (status == 0 and made == 8):
@@ -529,6 +529,30 @@ def trained():
             yield f'exit {again.returncode}: {again.stderr}'
 
 
+def encoders_of_another_model():
+    """Known before the caches are replaced."""
+    with CacheHome() as home:
+        home.image('a')
+        home.cache()
+        before = home.files()
+        keys = {**{k.replace('.', '__'): v for k, v in MODELS.items()}, 'model__tokenizer_path': home.path + '/tokenizer.json',
+                'data__path': 'media', 'train__steps': 2}
+        for key, path in ('vae_path', VAE_22), ('text_encoder_path', f'{DATA}/t5/umt5_b.weights.safetensors'):
+            done = home.train('run', **{**keys, 'model__' + key: path})
+            plan = home.run([CAIRN, 'plan', 'job.yaml', *(f'--set={k.replace("__", ".")}={v}' for k, v in {**keys, 'model__' + key: path}.items())])
+            if done.returncode != 2 or plan.returncode != 2 or 'model.' + key not in done.stderr or home.files() != before:
+                yield f'{key}: exit {done.returncode} and {plan.returncode}: {done.stderr} {plan.stderr}'
+
+
+def prompts_of_samples():
+    with CacheHome() as home:
+        home.image('a')
+        yield from expect(home.cache('--set=sample.prompts=[a cat, a dog]', '--set=sample.negative=bad'), 0, (5, 0, 1, 0, 0))
+        found = {read_tensors(f'{home.path}/media/_cairn_cache/{name}')[1]['caption1'] for name in home.files() if name.startswith('cairn_prompt_')}
+        if found != {'', 'a cat', 'a dog', 'bad'}:
+            yield f'{found}'
+
+
 def what_left_the_dataset_is_not_trained_on():
     with CacheHome() as home:
         home.three()
@@ -551,4 +575,4 @@ def what_left_the_dataset_is_not_trained_on():
 tap.run([names_tensors_and_metadata, images_for_image_to_video, only_what_changed_is_made_again, files_of_musubi_tuner_are_current,
          a_damaged_cache_is_made_again, problems_are_listed_and_the_rest_goes_on, same_stem_of_an_image_and_a_clip,
          too_short_for_the_dataset, odd_names, folders_without_use, nan_in_a_model, models_that_do_not_fit, full_disks, killed_and_interrupted, two_at_once,
-         dataset_files, look, decoded, trained, what_left_the_dataset_is_not_trained_on])
+         dataset_files, look, decoded, trained, encoders_of_another_model, prompts_of_samples, what_left_the_dataset_is_not_trained_on])
