@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "encode/cache_job_inside.h"
+#include "gpu/pool.h"
 #include "os/file.h"
 #include "os/info.h"
 #include "os/list.h"
@@ -144,6 +145,13 @@ static const char *first_dir(const struct dataset *d)
     return NULL;
 }
 
+/* The next encoder, or training, gets the memory of this one. */
+static void leave_device(struct gpu *g)
+{
+    if (g && !gpu_lost(g))
+        pool_reset(gpu_pool(g));
+}
+
 int cache_job_run(const struct cache_job *job, struct cache_result *out, struct cairn_error *err)
 {
     *out = (struct cache_result){ .first_dir = first_dir(job->dataset) };
@@ -151,11 +159,13 @@ int cache_job_run(const struct cache_job *job, struct cache_result *out, struct 
     if (dataset_check(job->dataset, err))
         return -1;
     int r = job->text.path[0] ? cache_job_texts(job, out, err) : 0;
+    leave_device(job->g);
     out->text.seconds = clock_s() - start;
     if (r || !job->vae.path[0])
         return r;
     start = clock_s();
     r = cache_job_latents(job, out, err);
+    leave_device(job->g);
     out->latents.seconds = clock_s() - start;
     return r;
 }

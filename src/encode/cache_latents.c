@@ -180,10 +180,11 @@ static void say_layout(const struct latents_pass *p)
         return;
     if (l.tile_height < most.height || l.tile_width < most.width)
         snprintf(tiles, sizeof(tiles), "tiles of %zux%zu", l.tile_width, l.tile_height);
-    message_say(&p->job->sink, "VAE: %s, %s, up to %zux%zux%zu in chunks of %zu, %s, %s",
+    message_say(&p->job->sink, "VAE: %s, %s, up to %zux%zux%zu in chunks of %zu, %s, %s%s",
                 encode_device_name(&p->device), gpu_storage_name(p->device.nn.storage), most.width,
                 most.height, most.frames, l.chunk, tiles,
-                bytes_text((int64_t)(vae_weight_bytes(p->vae) + l.bytes), bytes));
+                bytes_text((int64_t)(vae_weight_bytes(p->vae) + l.bytes), bytes),
+                encode_device_note(&p->device));
 }
 
 static int open_vae(struct latents_pass *p, struct cairn_error *err)

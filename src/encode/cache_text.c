@@ -196,9 +196,9 @@ static void say_layout(const struct text_pass *p, const struct encode_device *d,
     char from_file[64] = "", bytes[24];
     if (l->resident < layers)
         snprintf(from_file, sizeof(from_file), " (%zu from the file)", layers - l->resident);
-    message_say(&p->job->sink, "text encoder: %s, %s, %zu layers%s, %s", encode_device_name(d),
+    message_say(&p->job->sink, "text encoder: %s, %s, %zu layers%s, %s%s", encode_device_name(d),
                 gpu_storage_name(d->nn.storage), layers, from_file,
-                bytes_text((int64_t)(l->weights + l->work), bytes));
+                bytes_text((int64_t)(l->weights + l->work), bytes), encode_device_note(d));
 }
 
 /* All texts that are not done yet. */

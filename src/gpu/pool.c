@@ -125,6 +125,15 @@ uint64_t pool_release(struct pool *p)
     return before - p->stats.reserved_bytes;
 }
 
+void pool_reset(struct pool *p)
+{
+    struct pool_stats *st = &p->stats;
+    pool_release(p);
+    st->peak_bytes = st->allocated_bytes;
+    st->peak_reserved_bytes = st->reserved_bytes;
+    p->settled_peak = 0;
+}
+
 /* The peak use plus a little is enough.  Applied once per new peak, because a step that does not fit grows
  * the pool again and then keeps the memory. */
 static uint64_t enough(struct pool *p, uint64_t released)

@@ -52,6 +52,8 @@ int pool_alloc(struct pool *p, size_t size, struct gpu_stream *s, void **out, st
 void pool_free(struct pool *p, void *at, struct gpu_stream *s);
 /* Releases unused blocks to the backend; returns how many bytes. */
 uint64_t pool_release(struct pool *p);
+/* The same, and forgets the peaks: other work begins. */
+void pool_reset(struct pool *p);
 /* Between steps: makes one block of those in which nothing is in use, so that the next step has one large
  * hole and not many small ones. */
 void pool_settle(struct pool *p);

@@ -19,9 +19,9 @@ def is_text(name):
     return name.endswith('_te.safetensors')
 
 
-def differences(home, folder, exact):
+def differences(home, folder, exact, other='cpu'):
     """Findings where the caches are not those of the CPU.  exact: these files were computed on the CPU too."""
-    want, got = home.held('cpu'), home.held(folder)
+    want, got = home.held(other), home.held(folder)
     if want.keys() != got.keys() or len(want) != 5:
         yield f'{folder}: {list(got)}'
         return
@@ -90,9 +90,24 @@ def a_call_fails():
 
 
 def memory_is_short():
-    for folder, told, exact, times in ('oom', 'memory=250000', everything, 2), ('oom-text', 'memory=3000000', is_text, 1):
+    """Each allocation fails; or one does, and less is enough."""
+    for folder, told, exact, times in ('oom', 'memory=250000', everything, 2), ('oom-once', 'memory=3000000', nothing, 0):
         done = HOME.cache(folder, *GPU, env=fake(HOME, told))
         yield from complete(HOME, folder, done, exact, [(FELL_BACK, times), (RESTARTED, 0)])
+
+
+def the_limit_is_kept():
+    """Layers come from the file, and frames are divided into tiles.  Nothing moves to the CPU for it."""
+    deep = HOME.deep_encoder(12)
+    for folder, more in ('deep', {}), ('deep-small', {'memory__limit': 1.2 / 1024}):
+        done = HOME.cache(folder, *GPU, env=fake(HOME), model__text_encoder_path=deep, vae__device='cpu', **more)
+        if done.returncode or done.stderr.count('from the file') != bool(more) or FELL_BACK in done.stderr:
+            yield f'{folder}: exit {done.returncode}: {done.stderr}'
+    yield from differences(HOME, 'deep-small', everything, 'deep')
+    for folder, more in ('wide', {}), ('wide-small', {'memory__limit': 7 / 1024}):
+        done = HOME.cache(folder, '--device=cpu', data__resolution=256, **more)
+        if done.returncode or done.stderr.count('tiles of') != bool(more):
+            yield f'{folder}: exit {done.returncode}: {done.stderr}'
 
 
 def work_never_ends():
@@ -116,5 +131,43 @@ def the_compiler_fails():
     yield from complete(HOME, 'compiler', done, everything, [(FELL_BACK, 2)])
 
 
+def train(run, told, **keys):
+    more = {key.replace('.', '__'): value for key, value in HOME.encoders().items()}
+    return HOME.train(run, '--hang-after=1', env=fake(HOME, told),
+                      **{**more, 'cache__dir': 'c-' + run, 'train__device': 'hip:0', 'train__steps': 1, 'train__warmup': 0, **keys})
+
+
+def trained(run, done, said):
+    if done.returncode or [line['step'] for line in HOME.log(run) if 'loss' in line] != [1]:
+        yield f'{run}: exit {done.returncode}: {done.stderr}'
+    elif HOME.run_json(run)['device'] != 'hip:0':
+        yield f'{run}: {HOME.run_json(run)}'
+    for word, times in said:
+        if done.stderr.count(word) != times:
+            yield f'{run}: {times} × "{word}" in {done.stderr}'
+
+
+def training_goes_on():
+    """On the device, where an encoder failed and the device is not lost, with all the memory of the encoder."""
+    failed = train('failed', 'fail=hipModuleLaunchKernel:5:1')
+    yield from trained('failed', failed, [(FELL_BACK, 1), (RESTARTED, 0), ('VAE: hip:0', 1)])
+    cached = train('cached', '', cache__dir='c-failed')
+    yield from trained('cached', cached, [('text encoder: ', 0), ('VAE: ', 0)])
+    keys = 'mem_allocated_bytes', 'mem_reserved_bytes', 'mem_peak_bytes'
+    got, want = ([HOME.log(run)[0][key] for key in keys] for run in ('failed', 'cached'))
+    if any(a > 1.01 * b for a, b in zip(got, want)):  # kernels are tried when they are first used
+        yield f'{keys}: {got} after encoding, {want} without'
+
+
+def training_restarts():
+    """Where the device is lost, or a call never returns; the caches are kept."""
+    lost = train('lost', f'{IN_VAE}fail=hipModuleLaunchKernel:1:700,unless=CAIRN_TRAIN_RESTARTS')
+    yield from trained('lost', lost, [(FELL_BACK, 1), (RESTARTED, 1), ('VAE: ', 2), ('text encoder: ', 1)])
+    stuck = train('stuck', IN_VAE + 'block=hipModuleLaunchKernel:1')
+    yield from trained('stuck', stuck, [(FELL_BACK, 0), (RESTARTED, 1), ('VAE: cpu', 1), ('text encoder: ', 1)])
+
+
 with HOME:
-    tap.run([without_trouble, the_cpu_is_asked_for, a_call_fails, memory_is_short, work_never_ends, a_call_never_returns, the_compiler_fails])
+    tap.run([without_trouble, the_cpu_is_asked_for, a_call_fails, memory_is_short, the_limit_is_kept, work_never_ends, a_call_never_returns,
+             the_compiler_fails,
+             training_goes_on, training_restarts])

@@ -3,18 +3,16 @@
 import json
 import os
 import random
-import shutil
 import struct
 import subprocess
 import zlib
 
 import tap
 from training import CAIRN, PATIENCE
-from wanjobs import DATA, T2V, WanHome, read_tensors
+from wanjobs import DATA, T2V, WanHome, read_tensors, write_tensors
 
 VAE = f'{DATA}/vae/vae21_b.weights.safetensors'
 UMT5 = f'{DATA}/t5/umt5_a.weights_hf.safetensors'
-MEDIA = os.path.join(os.path.dirname(DATA), 'media')
 SIDE = 16
 
 
@@ -59,12 +57,25 @@ class MediaHome(WanHome):
         return {'model.path': T2V, 'model.heads': 3, 'model.vae_path': VAE, 'model.text_encoder_path': UMT5, 'model.tokenizer_path': 'tokenizer.json',
                 'data.path': 'media', 'data.resolution': SIDE, 'cache.dtype': 'f32'}
 
+    def deep_encoder(self, layers):
+        """The text encoder with its layers repeated."""
+        tensors, meta = read_tensors(UMT5)
+        parts = {name: tensor for name, tensor in tensors.items() if '.block.' not in name}
+        for n in range(layers):
+            parts.update({name.replace(f'.block.{n % 2}.', f'.block.{n}.'): tensor for name, tensor in tensors.items() if f'.block.{n % 2}.' in name})
+        write_tensors(self.path + '/deep.safetensors', parts, meta)
+        return self.path + '/deep.safetensors'
+
     def cache(self, folder, *options, env=None, **keys):
         """`cairn cache` to its end, into the folder."""
         sets = {**self.encoders(), 'cache.dir': folder, **{k.replace('__', '.'): v for k, v in keys.items()}}
         command = [CAIRN, 'cache', 'job.yaml', '--json', *options] + [f'--set={k}={v}' for k, v in sets.items()]
         return subprocess.run(command, env=self.environment(env), cwd=self.path, text=True, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, errors='replace', timeout=PATIENCE, check=False)
+
+    def run_json(self, run):
+        with open(f'{self.path}/{run}/run.json', encoding='utf-8') as f:
+            return json.load(f)
 
     def held(self, folder):
         """{file: {tensor: (dtype, shape, bytes)}}."""
