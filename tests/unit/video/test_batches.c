@@ -26,7 +26,7 @@ static struct video_cache *open_cache(const char *folder)
     const char *paths[] = { path };
     struct video_cache *c = NULL;
     snprintf(path, sizeof(path), "%s/%s", dir.dir, folder);
-    if (video_cache_open(&c, &(struct video_cache_options){ paths, 1, { 0 } }, &err))
+    if (video_cache_open(&c, &(struct video_cache_options){ .paths = paths, .n_paths = 1 }, &err))
         printf("# %s\n", err.msg);
     return c;
 }

@@ -39,7 +39,8 @@ static struct video_cache *open_needs(const char *folder, struct video_needs nee
     struct video_cache *c = NULL;
     snprintf(path, sizeof(path), "%s/%s", dir.dir, folder);
     err = (struct cairn_error){ 0 };
-    if (video_cache_open(&c, &(struct video_cache_options){ paths, 1, needs }, &err))
+    if (video_cache_open(&c, &(struct video_cache_options){ .paths = paths, .n_paths = 1, .needs = needs },
+                         &err))
         printf("# %s (%s)\n", err.msg, err.hint);
     return c;
 }
@@ -155,10 +156,30 @@ static void several_folders_are_one_set(void)
     snprintf(one, sizeof(one), "%s/two/", dir.dir);
     snprintf(other, sizeof(other), "%s/three", dir.dir);
     CLEANUP(video_cache_cleanup) struct video_cache *c = NULL;
-    REQUIRE(!video_cache_open(&c, &(struct video_cache_options){ paths, 2, { 0 } }, &err));
+    REQUIRE(!video_cache_open(&c, &(struct video_cache_options){ .paths = paths, .n_paths = 2 }, &err));
     REQUIRE(video_cache_count(c) == 2);
     CHECK_INT(video_cache_item(c, 0)->text_rows, 6); /* "three" before "two" */
     CHECK_INT(video_cache_item(c, 1)->text_rows, 4);
+}
+
+static void files_that_are_not_wanted_are_counted(void)
+{
+    put_latents("some", "a_0512x0768_wan.safetensors", 16, 1, 12, 8);
+    put_latents("some", "b_0512x0768_wan.safetensors", 16, 1, 12, 8);
+    put_text("some", "a_wan_te.safetensors", 4);
+    put_text("some", "b_wan_te.safetensors", 4);
+    char folder[PATH_MAX], file[PATH_MAX + 40];
+    const char *paths[] = { folder };
+    snprintf(folder, sizeof(folder), "%s/some/", dir.dir);
+    snprintf(file, sizeof(file), "%s/some/b_0512x0768_wan.safetensors", dir.dir);
+    struct video_cache_wanted wanted[] = { { file, 3 } };
+    struct video_cache_options o = { .paths = paths, .n_paths = 1, .wanted = wanted, .n_wanted = 1 };
+    CLEANUP(video_cache_cleanup) struct video_cache *c = NULL;
+    REQUIRE(!video_cache_open(&c, &o, &err));
+    REQUIRE(video_cache_count(c) == 1);
+    CHECK_STR(video_cache_item(c, 0)->path, file);
+    CHECK_INT(video_cache_item(c, 0)->repeats, 3);
+    CHECK_INT(video_cache_info(c)->unwanted.n, 1);
 }
 
 /* ---- what is refused ---- */
@@ -310,6 +331,7 @@ int main(void)
     RUN(items_are_sorted_and_described);
     RUN(an_image_may_be_named_like_a_clip);
     RUN(several_folders_are_one_set);
+    RUN(files_that_are_not_wanted_are_counted);
     RUN(a_cache_must_fit_the_model);
     RUN(a_folder_without_caches_says_so);
     RUN(damaged_files_are_named);

@@ -68,7 +68,7 @@ static void what_is_written_is_read(void)
     const char *paths[] = { dir.dir };
     struct video_cache *c = NULL;
     float back[VALUES];
-    REQUIRE(!video_cache_open(&c, &(struct video_cache_options){ paths, 1, { 0 } }, &err));
+    REQUIRE(!video_cache_open(&c, &(struct video_cache_options){ .paths = paths, .n_paths = 1 }, &err));
     REQUIRE(video_cache_count(c) == 1);
     const struct video_item *item = video_cache_item(c, 0);
     CHECK(item->is_clip);
