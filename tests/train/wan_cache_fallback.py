@@ -131,6 +131,24 @@ def the_compiler_fails():
     yield from complete(HOME, 'compiler', done, everything, [(FELL_BACK, 2)])
 
 
+def decoding():
+    """cairn decode computes in f32 on a chip without bf16, and falls back too."""
+    HOME.cache('shown', '--device=cpu')
+    pictures = {}
+    for name, more, times in (('cpu', {}, 0), ('bf16', fake(HOME), 0), ('f32', {**fake(HOME), 'FAKE_GFX': 'gfx1030'}, 0),
+                              ('failed', fake(HOME, 'fail=hipModuleLaunchKernel:5:1'), 1), ('hung', fake(HOME, 'hang=hipModuleLaunchKernel:5'), 1)):
+        done = HOME.decode('shown/stone_0016x0016_wan.safetensors', name + '.png', '--hang-after=1',
+                           '--device=' + ('hip:0' if more else 'cpu'), env=more)
+        if done.returncode or done.stderr.count(FELL_BACK) != times:
+            yield f'{name}: exit {done.returncode}: {done.stderr}'
+            continue
+        with open(f'{HOME.path}/{name}.png', 'rb') as f:
+            pictures[name] = f.read()
+    for name, picture in pictures.items():
+        if (picture == pictures['cpu']) != (name != 'bf16'):
+            yield f'{name}: the same pixels as on the CPU: {picture == pictures["cpu"]}'
+
+
 def train(run, told, **keys):
     more = {key.replace('.', '__'): value for key, value in HOME.encoders().items()}
     return HOME.train(run, '--hang-after=1', env=fake(HOME, told),
@@ -169,5 +187,5 @@ def training_restarts():
 
 with HOME:
     tap.run([without_trouble, the_cpu_is_asked_for, a_call_fails, memory_is_short, the_limit_is_kept, work_never_ends, a_call_never_returns,
-             the_compiler_fails,
+             the_compiler_fails, decoding,
              training_goes_on, training_restarts])

@@ -70,6 +70,12 @@ class MediaHome(WanHome):
         """`cairn cache` to its end, into the folder."""
         sets = {**self.encoders(), 'cache.dir': folder, **{k.replace('__', '.'): v for k, v in keys.items()}}
         command = [CAIRN, 'cache', 'job.yaml', '--json', *options] + [f'--set={k}={v}' for k, v in sets.items()]
+        return self.process(command, env)
+
+    def decode(self, latents, out, *options, env=None):
+        return self.process([CAIRN, 'decode', '--vae', VAE, latents, '-o', out, *options], env)
+
+    def process(self, command, env):
         return subprocess.run(command, env=self.environment(env), cwd=self.path, text=True, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, errors='replace', timeout=PATIENCE, check=False)
 
