@@ -188,6 +188,11 @@ int wan_cache_check(const struct job_config *c, const struct video_needs *needs,
     const struct wan_keys *k = wan_keys(c);
     struct vae_info vae;
     struct umt5_info text;
+    if (needs->clip && !dataset_file(k) && !k->cache.dir[0]) { /* else they may be musubi-tuner's */
+        cairn_fail(err, CAIRN_EUSAGE, "the model needs CLIP features of the images, which cairn cannot make");
+        return cairn_hint(err,
+                          "make the caches with musubi-tuner (--i2v --clip FILE); set data.path to them");
+    }
     if (k->model.vae_path[0] && vae_read_info(k->model.vae_path, &vae, err))
         return -1;
     if (k->model.vae_path[0] && needs->channels && vae.channels != needs->channels) {

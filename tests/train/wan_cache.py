@@ -13,7 +13,7 @@ import zlib
 
 import tap
 from training import CAIRN, PATIENCE
-from wanjobs import DATA, T2V, WanHome, floats, read_tensors, write_tensors
+from wanjobs import DATA, I2V_CLIP, T2V, WanHome, floats, read_tensors, write_tensors
 
 VAE = f'{DATA}/vae/vae21_b.weights.safetensors'
 VAE_22 = f'{DATA}/vae/vae22_a.weights.safetensors'
@@ -537,6 +537,9 @@ def encoders_of_another_model():
         before = home.files()
         keys = {**{k.replace('.', '__'): v for k, v in MODELS.items()}, 'model__tokenizer_path': home.path + '/tokenizer.json',
                 'data__path': 'media', 'train__steps': 2}
+        done = home.train('run', **{**keys, 'model__path': I2V_CLIP, 'model__heads': 2})
+        if done.returncode != 2 or 'CLIP' not in done.stderr or home.files() != before:
+            yield f'CLIP: exit {done.returncode}: {done.stderr}'
         for key, path in ('vae_path', VAE_22), ('text_encoder_path', f'{DATA}/t5/umt5_b.weights.safetensors'):
             done = home.train('run', **{**keys, 'model__' + key: path})
             plan = home.run([CAIRN, 'plan', 'job.yaml', *(f'--set={k.replace("__", ".")}={v}' for k, v in {**keys, 'model__' + key: path}.items())])
