@@ -147,7 +147,7 @@ without_its_compiler_nothing_is_called_wrong()
 {
     mkdir alone
     cp "$cairn" alone/cairn
-    cairn=$PWD/alone/cairn XDG_CACHE_HOME=$PWD/alone run selftest --device hip:0 --only norm
+    cairn=$PWD/alone/cairn XDG_CACHE_HOME=$PWD/alone run selftest --device hip:0 --only layer_norm
     status_is 1
     out_has ' FAILED '
     out_has 'norm f32: the kernel compiler cairn-kc'
@@ -158,7 +158,7 @@ without_its_compiler_nothing_is_called_wrong()
 
 a_lost_device_is_told_once_and_stays_lost()
 {
-    CAIRN_FAKE_HIP=fail=hipModuleLaunchKernel:2:700 run selftest --device hip:0 --only norm
+    CAIRN_FAKE_HIP=fail=hipModuleLaunchKernel:2:700 run selftest --device hip:0 --only layer_norm
     status_is 1
     out_has 'hip:0: launch layer_norm_f32: hipErrorIllegalAddress (700)'
     out_has 'a new process may'
@@ -205,7 +205,7 @@ a_driver_that_goes_away()
 # It queues what never ends: the wait for it does.
 a_hang_is_told()
 {
-    CAIRN_FAKE_HIP=hang=hipModuleLaunchKernel:2 run selftest --device hip:0 --only norm --hang-after 1
+    CAIRN_FAKE_HIP=hang=hipModuleLaunchKernel:2 run selftest --device hip:0 --only layer_norm --hang-after 1
     status_is 1
     out_has 'hip:0: launch layer_norm_f32: timed out after 1 s'
     out_has 'dmesg'
