@@ -11,6 +11,7 @@
 #include "report/dataset.h"
 #include "start/cache.h"
 #include "start/watch_calls.h"
+#include <inttypes.h>
 #include <stdio.h>
 
 struct options {
@@ -57,6 +58,8 @@ static void print_count(const char *what, const struct cache_count *c)
         printf(", %zu were there", c->current);
     if (c->failed)
         printf(", %zu failed", c->failed);
+    if (c->repaired)
+        printf(", %" PRIu64 " values that were NaN or Inf are 0 now", c->repaired);
     if (c->made)
         printf("; %.1f s, %.2f per second", c->seconds, (double)c->made / c->seconds);
     putchar('\n');

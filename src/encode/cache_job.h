@@ -37,6 +37,7 @@ struct cache_job {
     uint64_t budget;                   /* bytes of the device; 0: not known */
     uint64_t host_budget;              /* and of the host */
     bool again;                        /* make all files anew */
+    bool repair;                       /* NaN and Inf in latents become 0 instead of an error */
     FILE *talk;                        /* for a progress line; NULL: none */
     struct message_sink sink;          /* for messages */
     const volatile sig_atomic_t *stop; /* Ctrl-C; may be NULL */
@@ -47,6 +48,7 @@ struct cache_failure {
 };
 struct cache_count {
     size_t made, current, failed;
+    uint64_t repaired; /* values */
     double seconds;
 };
 struct cache_result {

@@ -193,6 +193,7 @@ static int open_vae(struct latents_pass *p, struct cairn_error *err)
         return 0;
     if (vae_open(&p->vae, &p->device.nn, p->job->vae.path, true, false, err))
         return -1;
+    vae_set_repair(p->vae, p->job->repair);
     say_layout(p);
     return 0;
 }
@@ -201,7 +202,11 @@ static int encode_clip(struct latents_pass *p, const struct vae_size *size, cons
                        float *latent, struct cairn_error *err)
 {
     struct vae_layout layout;
-    return plan(p, size, &layout, err) || vae_encode(p->vae, size, &layout, from, latent, err) ? -1 : 0;
+    uint64_t before = vae_repaired(p->vae);
+    if (plan(p, size, &layout, err) || vae_encode(p->vae, size, &layout, from, latent, err))
+        return -1;
+    p->out->latents.repaired += vae_repaired(p->vae) - before;
+    return 0;
 }
 
 /* Latents of the item, and behind them those of its first frame with their mask: 1 for the first latent frame. */

@@ -57,6 +57,9 @@ int vae_open(struct vae **out, struct nn *nn, const char *path, bool encoder, bo
              struct cairn_error *err);
 void vae_close(struct vae *v);
 const struct vae_info *vae_info(const struct vae *v);
+/* With it, NaN and Inf in results become 0 instead of an error, and are counted. */
+void vae_set_repair(struct vae *v, bool repair);
+uint64_t vae_repaired(const struct vae *v); /* values since it was opened */
 uint64_t vae_weight_bytes(const struct vae *v);
 
 /* Latent frames, height and width of a clip. */

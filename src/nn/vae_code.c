@@ -6,6 +6,7 @@
 #include "nn/param_layout.h"
 #include "nn/vae_clip.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -317,6 +318,15 @@ static void add_pixels(struct clip *c, const struct slot *s)
         }
 }
 
+static void zero_bad(struct vae *v, float *numbers, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(numbers[i])) {
+            numbers[i] = 0;
+            v->repaired++;
+        }
+}
+
 /* Waits for a chunk, checks it and hands it on. */
 static int finish(struct clip *c, struct slot *s, struct cairn_error *err)
 {
@@ -329,7 +339,9 @@ static int finish(struct clip *c, struct slot *s, struct cairn_error *err)
         return -1;
     if (c->finder)
         return 0;
-    if (!param_layout_is_finite(s->out, DTYPE_F32, out_numbers(c, &s->chunk))) {
+    if (c->v->repair)
+        zero_bad(c->v, s->out, out_numbers(c, &s->chunk));
+    else if (!param_layout_is_finite(s->out, DTYPE_F32, out_numbers(c, &s->chunk))) {
         c->is_bad = true;
         c->bad_first = s->chunk.first_frame;
         c->bad_last = s->chunk.first_frame + s->chunk.n_frames - 1;

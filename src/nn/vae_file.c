@@ -313,3 +313,13 @@ uint64_t vae_weight_bytes(const struct vae *v)
 {
     return weights_size(&v->table.params, v->nn->storage);
 }
+
+void vae_set_repair(struct vae *v, bool repair)
+{
+    v->repair = repair;
+}
+
+uint64_t vae_repaired(const struct vae *v)
+{
+    return v->repaired;
+}

@@ -74,6 +74,8 @@ struct vae {
     struct vae_table table;
     struct weights weights;
     char path[256]; /* for messages; may be cut */
+    bool repair;    /* what is not finite becomes 0, and is counted */
+    uint64_t repaired;
 };
 
 int vae_slots_open(struct vae *v, size_t in_bytes, size_t out_bytes, struct cairn_error *err);

@@ -7,6 +7,7 @@ static void add_count(struct json *top, const char *key, const struct cache_coun
     json_add_int(o, "made", (int64_t)c->made);
     json_add_int(o, "current", (int64_t)c->current);
     json_add_int(o, "failed", (int64_t)c->failed);
+    json_add_int(o, "repaired_values", (int64_t)c->repaired);
     json_add_real(o, "seconds", c->seconds);
 }
 

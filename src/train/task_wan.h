@@ -43,6 +43,7 @@ struct wan_keys {
     struct {
         const char *dir;
         enum wan_save_dtype dtype;
+        bool repair;
     } cache;
     struct {
         enum wan_encoder_device device;

@@ -65,6 +65,7 @@ static const struct config_key keys[] = {
 
     KEY(cache.dir, "", "folder for caches; empty: _cairn_cache in each folder of images and clips"),
     KEY(cache.dtype, "bf16", "number format of caches", .words = dtypes),
+    KEY(cache.repair, "false", "replace NaN and Inf in latents by 0, and count them; false: they are an error"),
     KEY(text_encoder.device, "auto", "auto: the device of the job; cpu", .words = encoder_devices),
     KEY(vae.device, "auto", "the same for the VAE", .words = encoder_devices),
     KEY(sample.prompts, "[]", "prompts that are cached too, for samples"),

@@ -236,6 +236,7 @@ int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gp
         .n_prompts = n + (k->sample.negative[0] ? 2 : 1),
         .dtype = dtypes[k->cache.dtype],
         .image = wants_image(c),
+        .repair = k->cache.repair,
         .g = g,
     };
     return 0;

@@ -288,6 +288,12 @@ static void nan_is_named(void)
     CHECK(vae_encode(v, &c.size, &l, &source, latent, &err));
     CHECK_INT(err.code, CAIRN_EFORMAT);
     CHECK(strstr(err.msg, "5 to 8") && strstr(err.msg, "input"));
+    vae_set_repair(v, true);
+    CHECK(!vae_encode(v, &c.size, &l, &source, latent, &err));
+    CHECK_INT(vae_repaired(v), 16 * 4); /* all of the last latent frame */
+    for (size_t i = 0; i < ARRAY_LEN(latent); i++)
+        CHECK(isfinite(latent[i]));
+    vae_set_repair(v, false);
     /* Infinite inside, though neither the pixels nor the weights are. */
     struct nn half;
     REQUIRE(!nn_open(&half, cpu, GPU_F16, &err));
