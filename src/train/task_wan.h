@@ -37,6 +37,7 @@ struct wan_keys {
         double fps;
         const char *extraction; /* "": from the start, as many as fit */
         const char *caption_extension, *caption_default, *trigger;
+        double caption_dropout;
         bool buckets, upscale, flip;
         int64_t repeats;
     } data;

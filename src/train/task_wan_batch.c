@@ -52,7 +52,8 @@ static int reserve(struct wan_job *t, size_t n, struct cairn_error *err)
 /* What is put into place i of a batch. */
 struct sample {
     const struct video_item *item;
-    struct noise_place place; /* of its noise */
+    const struct video_item *text; /* whose caption it gets */
+    struct noise_place place;      /* of its noise */
     struct flow_time time;
 };
 
@@ -103,7 +104,7 @@ static int put_sample(struct wan_job *t, const struct sample *s, size_t i, struc
         (shape->in > shape->out && video_item_read(s->item, VIDEO_IMAGE, x + latents, err)) ||
         (shape->clip_width &&
          video_item_read(s->item, VIDEO_CLIP, b->clip + i * shape->clip_rows * shape->clip_width, err)) ||
-        read_text(t, s->item, b->text + i * shape->text_rows * shape->text_width, err))
+        read_text(t, s->text, b->text + i * shape->text_rows * shape->text_width, err))
         return -1;
     noise_normal(&s->place, b->noise, latents);
     add_noise(t, s, x, b->target + i * latents);
@@ -131,6 +132,18 @@ static struct wan_batch batch_of(const struct wan_job *t, const struct video_ite
 }
 
 /* ---- training ---- */
+
+enum { CAPTION_DRAW = 0x100000 }; /* apart from the draws of times */
+
+/* The item's own caption, or the empty one. */
+static const struct video_item *text_of(const struct wan_job *t, const struct video_item *item,
+                                        const struct noise_place *place)
+{
+    double u[2] = { 1, 1 };
+    if (t->empty.text_path)
+        noise_uniform(place, CAPTION_DRAW, u);
+    return u[0] < t->keys.data.caption_dropout ? &t->empty : item;
+}
 
 enum { STEP_DRAW = 0x7fffffff }; /* the draw that belongs to a step, and to none of its samples */
 
@@ -197,7 +210,7 @@ int wan_job_put(struct task *task, struct work *w, size_t slot, uint64_t step, s
             .position = b.position,
             .per_epoch = batches_per_epoch(t->batches) * (uint64_t)c->train.batch,
         };
-        struct sample s = { .item = item, .place = draw.place };
+        struct sample s = { .item = item, .text = text_of(t, item, &draw.place), .place = draw.place };
         flow_time_draw(&t->flow, &draw, &s.time);
         task->data_failed = put_sample(t, &s, i, err);
         if (task->data_failed)
@@ -228,8 +241,8 @@ static struct sample val_sample(const struct wan_job *t, uint64_t index, size_t 
     uint64_t first = index * n, batch = (uint64_t)c->train.batch, whole = first / batch;
     size_t item = t->val_items[whole / WAN_QUARTERS % t->n_val];
     struct noise_place place = { ~(uint64_t)c->train.seed, whole, 0 };
-    struct sample s = { .item = video_cache_item(t->cache, item),
-                        .time = val_time(t, &place, whole % WAN_QUARTERS) };
+    const struct video_item *it = video_cache_item(t->cache, item);
+    struct sample s = { .item = it, .text = it, .time = val_time(t, &place, whole % WAN_QUARTERS) };
     place.sample = (uint32_t)(first % batch);
     s.place = place;
     return s;

@@ -3,6 +3,7 @@
 #include "base/int.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "os/info.h"
 #include "train/task_wan_inside.h"
 #include "train/wan_cache.h"
 #include "video/validation.h"
@@ -218,6 +219,21 @@ static int plan_dataset(struct wan_job *t, struct cairn_error *err)
 
 /* ---- caches ---- */
 
+static int open_empty_caption(struct wan_job *t, const struct video_cache_options *o, struct cairn_error *err)
+{
+    if (t->keys.data.caption_dropout <= 0)
+        return 0;
+    for (size_t i = 0; i < o->n_paths; i++) {
+        const char *path = cache_prompt_path(t->task.env.arena, o->paths[i], "");
+        if (!os_is_file(path))
+            continue;
+        t->empty.text_path = path;
+        return video_item_open_text(&t->empty, &o->needs, err);
+    }
+    cairn_fail(err, CAIRN_EUSAGE, "data.caption_dropout is set, but the empty caption is not cached");
+    return cairn_hint(err, "let `cairn cache` make the caches, or set data.caption_dropout to 0");
+}
+
 static int open_caches(struct wan_job *t, struct cairn_error *err)
 {
     const struct job_config *c = config_of(t);
@@ -227,6 +243,8 @@ static int open_caches(struct wan_job *t, struct cairn_error *err)
         return -1;
     if (video_cache_open(&t->cache, &o, err))
         return cairn_wrap(err, "data.path");
+    if (open_empty_caption(t, &o, err))
+        return -1;
     const struct video_cache_info *info = video_cache_info(t->cache);
     say_skipped(t, &info->without_text, "without a cached caption");
     say_skipped(t, &info->other_model, "of other models");

@@ -38,6 +38,7 @@ struct wan_job {
     size_t cells;              /* of the largest latent, in one channel */
     struct wan_pixels largest; /* the same */
     struct video_item planned; /* without caches: its size alone */
+    struct video_item empty;   /* the text of the empty caption alone; used with data.caption_dropout */
     struct wan_host_batch host;
 };
 

@@ -43,6 +43,7 @@ static const struct config_key keys[] = {
     KEY(data.repeats, "1", "how often an item is in an epoch", FROM(1, 10000)),
     KEY(data.caption_extension, ".txt", "captions are in files with the stem of the image or clip and this extension"),
     KEY(data.caption_default, "", "caption of files that have none; empty: such files are left out"),
+    KEY(data.caption_dropout, "0", "share of the samples that are trained with the empty caption, which `cairn cache` encodes too", UNIT("share"), SHARE),
     KEY(data.trigger, "", "trigger word: put in front of captions that do not have it, and in place of [trigger]"),
     KEY(data.val_split, "0", "share of the items held out for validation", UNIT("share"), SHARE),
 

@@ -575,7 +575,27 @@ def what_left_the_dataset_is_not_trained_on():
             yield f'data.repeats changes nothing: {epochs}'
 
 
+def dropped_captions():
+    """With all captions dropped, what they say makes no difference."""
+    with CacheHome() as home:
+        home.three()
+        keys = {**{k.replace('.', '__'): v for k, v in MODELS.items()}, 'model__tokenizer_path': home.path + '/tokenizer.json',
+                'data__path': 'media', 'train__steps': 2}
+        home.train('before', **keys)
+        home.train('before-dropped', **keys, data__caption_dropout=0.9999)
+        for name in os.listdir(home.path + '/media'):
+            if name.endswith('.txt'):
+                with open(f'{home.path}/media/{name}', 'w', encoding='utf-8') as f:
+                    f.write('the cat and the dog')
+        home.train('after', **keys)
+        home.train('after-dropped', **keys, data__caption_dropout=0.9999)
+        if not home.losses('after') or home.losses('after') == home.losses('before'):
+            yield 'the captions have no effect'
+        if not home.losses('after-dropped') or home.losses('after-dropped') != home.losses('before-dropped'):
+            yield f'{home.losses("before-dropped")} and {home.losses("after-dropped")}'
+
+
 tap.run([names_tensors_and_metadata, images_for_image_to_video, only_what_changed_is_made_again, files_of_musubi_tuner_are_current,
          a_damaged_cache_is_made_again, problems_are_listed_and_the_rest_goes_on, same_stem_of_an_image_and_a_clip,
          too_short_for_the_dataset, odd_names, folders_without_use, nan_in_a_model, models_that_do_not_fit, full_disks, killed_and_interrupted, two_at_once,
-         dataset_files, look, decoded, trained, encoders_of_another_model, prompts_of_samples, what_left_the_dataset_is_not_trained_on])
+         dataset_files, look, decoded, trained, encoders_of_another_model, prompts_of_samples, what_left_the_dataset_is_not_trained_on, dropped_captions])
