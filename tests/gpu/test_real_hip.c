@@ -86,7 +86,7 @@ static void a_text_that_is_wrong_is_told_with_its_line(void)
     void *code = NULL;
     size_t size;
     CHECK_INT(compile_kernels(&job, &code, &size, &err), -1);
-    CHECK_INT(err.code, CAIRN_EFORMAT);
+    CHECK_INT(err.code, CAIRN_ELACK);
     CHECK_HAS(err.msg, "wrong.k:3:");
     free(code);
 }
