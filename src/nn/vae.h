@@ -3,7 +3,7 @@
  *
  * A clip passes in chunks of latent frames (the first is one pixel frame, each of the others four).  Every causal
  * convolution keeps the last frames of its input on the device for the next chunk, so that the result does not depend
- * on the size of chunks.  Where memory is short, a frame is divided into tiles that overlap and are blended; that
+ * on the size of chunks, but for the rounding of sums where matmuls of another size use another library.  Where memory is short, a frame is divided into tiles that overlap and are blended; that
  * changes the result slightly.  Of a clip whose length is not 4n + 1 the last frames are dropped.
  *
  * Computation is in the storage format of struct nn, sums are in f32.  Results that are not finite, and latents that
