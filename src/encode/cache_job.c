@@ -137,6 +137,36 @@ void cache_progress_end(struct cache_progress *p)
 
 /* ---- the job ---- */
 
+/* What a dataset's description asks for, and neither caches nor training do. */
+static void say_ignored(const struct cache_job *job)
+{
+    enum { MASKS, CONTROL, DROPOUT, WEIGHTS, FIRST_FRAME, KINDS };
+    static const char *const texts[KINDS] = {
+        [MASKS] = "masks: the whole picture is trained on",
+        [CONTROL] = "control pictures",
+        [DROPOUT] = "the dataset's caption dropout: set data.caption_dropout",
+        [WEIGHTS] = "weights of datasets (is_reg, loss_multiplier, network_weight)",
+        [FIRST_FRAME] = "do_i2v: for ti2v-5B set train.clean_first_frame",
+    };
+    bool asked[KINDS] = { 0 };
+    const char *const *notes;
+    size_t n = dataset_notes(job->dataset, &notes);
+    for (size_t i = 0; i < n; i++)
+        message_say(&job->sink, "%s", notes[i]);
+    for (size_t i = 0; i < dataset_count(job->dataset); i++) {
+        const struct dataset_item *item = dataset_item(job->dataset, i);
+        const struct dataset_block *b = item->block;
+        asked[MASKS] |= item->mask_path || b->alpha_mask;
+        asked[CONTROL] |= item->control_path != NULL;
+        asked[DROPOUT] |= b->caption_dropout > 0;
+        asked[WEIGHTS] |= b->is_regularisation || b->loss_multiplier != 1 || b->network_weight != 1;
+        asked[FIRST_FRAME] |= b->first_frame && !job->image;
+    }
+    for (size_t k = 0; k < KINDS; k++)
+        if (asked[k])
+            message_say(&job->sink, "warning: not used: %s", texts[k]);
+}
+
 static const char *first_dir(const struct dataset *d)
 {
     for (size_t i = 0; i < dataset_count(d); i++)
@@ -158,6 +188,7 @@ int cache_job_run(const struct cache_job *job, struct cache_result *out, struct 
     double start = clock_s();
     if (dataset_check(job->dataset, err))
         return -1;
+    say_ignored(job);
     int r = job->text.path[0] ? cache_job_texts(job, out, err) : 0;
     leave_device(job->g);
     out->text.seconds = clock_s() - start;
