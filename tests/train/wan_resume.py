@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A LoRA for Wan: kill -9 at any moment, --resume, and in the end the same bits as a run that nobody disturbed."""
+import os
 import random
 import time
 
@@ -39,6 +40,7 @@ def disturbed(kind, keys):
             run = home.start('killed', '--resume', **keys)
             if moment and not run.reach(moment):
                 yield f'it ended before step {moment}: {run.said()}'
+            wait_for(home.path + '/killed/checkpoints/latest')  # a slow disk may still be writing the first one
             time.sleep(chance.random() * 0.02)
             run.kill()
         done = home.train('killed', '--resume', **keys)
@@ -49,6 +51,12 @@ def disturbed(kind, keys):
             logs = [[line[what] for line in home.log(run) if what in line] for run in ('killed', 'whole')]
             if logs[0] != logs[1] or bool(logs[0]) != (what == 'loss' or 'eval__every' in keys):
                 yield f'{what}: {logs}'
+
+
+def wait_for(path):
+    end = time.monotonic() + 20
+    while not os.path.exists(path) and time.monotonic() < end:
+        time.sleep(0.002)
 
 
 def blocks_on_the_host_killed_once():
