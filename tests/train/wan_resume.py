@@ -67,6 +67,7 @@ def blocks_on_the_host_killed_once():
         home.train('near', **{**keys, 'train__device': 'cpu', 'memory__blocks': 'auto'})
         run = home.start('killed', env=fake(home), **keys)
         run.reach(2)
+        wait_for(home.path + '/killed/checkpoints/latest')
         run.kill()
         done = home.train('killed', '--resume', env=fake(home), **keys)
         if done.returncode or 'resuming from' not in done.stderr:
