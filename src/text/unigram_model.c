@@ -138,16 +138,20 @@ static int read_normalizer(struct reader *r, struct message m)
     return 0;
 }
 
+static int hex_digit(uint8_t c)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
 /* The byte that "<0x1F>" stands for; -1 for any other text. */
 static int byte_of(struct message text)
 {
-    char want[8];
-    for (int b = 0; b < 256; b++) {
-        snprintf(want, sizeof(want), "<0x%02X>", (unsigned)b);
-        if (text.end - text.p == 6 && !memcmp(text.p, want, 6))
-            return b;
-    }
-    return -1;
+    if (text.end - text.p != 6 || memcmp(text.p, "<0x", 3) != 0 || text.p[5] != '>')
+        return -1;
+    int high = hex_digit((uint8_t)text.p[3]), low = hex_digit((uint8_t)text.p[4]);
+    return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
 static int put_piece(struct reader *r, struct message text, float score, enum unigram_kind kind)
