@@ -44,7 +44,6 @@ static void names_and_metadata_are_musubis(void)
 {
     struct cache_latents l = a_clip("cat walk_1");
     struct cache_text t = a_caption("cat walk_1");
-    CLEANUP(arena_release) struct arena a = { 0 };
     CLEANUP(st_close) struct st_file f = { 0 };
     REQUIRE(!cache_write_latents(dir.dir, &l, &err) && !cache_write_text(dir.dir, &t, &err));
     REQUIRE(!st_open(&f, tree_path(&dir, "cat walk_1_00007-005_0640x0480_wan.safetensors"), &err));
