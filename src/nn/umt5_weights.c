@@ -220,7 +220,7 @@ static float *slot_scales(const struct umt5 *u, size_t slot, size_t *bytes)
     const struct param *last = &u->params.list[u->slots[slot][UMT5_FFN_OUT]];
     *bytes =
         first->kind == PARAM_QUANTIZED ? (last->scale_at + last->rows - first->scale_at) * sizeof(float) : 0;
-    return u->weights.scales + first->scale_at;
+    return *bytes ? u->weights.scales + first->scale_at : NULL;
 }
 
 static int open_stream(struct umt5 *u, struct cairn_error *err)

@@ -112,12 +112,12 @@ static int keep_frames(struct vae_pass *p, struct vae_past *past, const char *x,
                        size_t most, struct cairn_error *err)
 {
     struct nn *nn = p->v->nn;
-    char *to = p->stream->base + past->at;
     size_t added = n < most ? n : most, kept = past->frames + added < most ? past->frames : most - added;
     size_t moved = past->frames - kept; /* that leave at the front */
     past->frames = kept + added;
     if (p->dry)
         return 0;
+    char *to = p->stream->base + past->at;
     if (moved && kept && gpu_copy(nn->g, nn->stream, to, to + moved * frame, kept * frame, err))
         return -1;
     return gpu_copy(nn->g, nn->stream, to + kept * frame, x + (n - added) * frame, added * frame, err);

@@ -120,7 +120,7 @@ static int read_runs(const struct bmp *b, struct image *im, struct cairn_error *
     size_t x = 0, y = 0, at = 0;
     for (size_t i = 0; i < im->width * im->height; i++)
         memcpy(im->at + 3 * i, b->palette[0], 3);
-    while (b->pixels_size - at >= 2) {
+    while (at + 2 <= b->pixels_size) {
         unsigned count = b->pixels[at], value = b->pixels[at + 1];
         bool literal = !count && value > 2;
         at += 2;
