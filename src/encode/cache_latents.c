@@ -299,9 +299,9 @@ static int make_items(struct latents_pass *p, struct cairn_error *err)
 
 int cache_job_latents(const struct cache_job *job, struct cache_result *out, struct cairn_error *err)
 {
-    CLEANUP(release) struct latents_pass p = { .job = job, .out = out };
     struct encode_device_options o = { ENCODE_VAE,  job->g,           job->vae.on_cpu, job->vae.storage,
                                        job->budget, job->host_budget, &job->sink };
+    CLEANUP(release) struct latents_pass p = { .job = job, .out = out };
     if (identify(&p, err) || list_items(&p, err))
         return -1;
     if (!p.n || !job->g)

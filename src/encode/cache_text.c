@@ -164,7 +164,8 @@ static int tokenize(const struct text_pass *p, struct text *t, struct cairn_erro
     int64_t end = unigram_end(p->tokenizer);
     t->n = ids.n < TEXT_MOST ? ids.n + 1 : TEXT_MOST;
     t->ids = ARENA_NEW(&p->out->arena, uint32_t, t->n);
-    memcpy(t->ids, ids.ids, (t->n - 1) * sizeof(*t->ids));
+    if (t->n > 1)
+        memcpy(t->ids, ids.ids, (t->n - 1) * sizeof(*t->ids));
     t->ids[t->n - 1] = end >= 0 ? (uint32_t)end : TEXT_END;
     return 0;
 }
