@@ -2,6 +2,7 @@
  * The model: of all ways to split a text into pieces, the one with the highest sum of scores. */
 #include "text/unigram.h"
 
+#include "base/hash.h"
 #include "base/file.h"
 #include "os/info.h"
 #include "text/unigram_parts.h"
@@ -10,6 +11,15 @@
 #include <string.h>
 
 enum { LARGEST_FILE = 256 << 20 };
+
+void unigram_identify(struct unigram *u, const char *library, const void *bytes, size_t n)
+{
+    struct hash h;
+    hash_init(&h);
+    hash_add_text(&h, library);
+    hash_add(&h, bytes, n);
+    hash_end(&h, u->hash);
+}
 
 int unigram_new(struct unigram **out, size_t n, struct cairn_error *err)
 {

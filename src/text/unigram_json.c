@@ -2,7 +2,6 @@
  * Reads a tokenizer.json of model type Unigram: checks that cairn supports its parts, and fills a unigram. */
 #include "text/unigram.h"
 
-#include "base/hash.h"
 #include "base/json.h"
 #include "text/unicode.h"
 #include "text/unigram_parts.h"
@@ -338,11 +337,7 @@ int unigram_parse_json(struct unigram **out, const char *name, const char *json,
     r.u = u;
     if (read_all(&r, top))
         return -1;
-    struct hash h;
-    hash_init(&h);
-    hash_add_text(&h, "tokenizers");
-    hash_add(&h, json, n);
-    hash_end(&h, u->hash);
+    unigram_identify(u, "tokenizers", json, n);
     *out = TAKE(u);
     return 0;
 }

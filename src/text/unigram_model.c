@@ -3,7 +3,6 @@
  * matter that change ids. */
 #include "text/unigram.h"
 
-#include "base/hash.h"
 #include "text/unigram_parts.h"
 #include <float.h>
 #include <stdarg.h>
@@ -275,11 +274,7 @@ int unigram_parse_model(struct unigram **out, const char *name, const void *byte
     r.u = u;
     if (read_all(&r, m))
         return -1;
-    struct hash h;
-    hash_init(&h);
-    hash_add_text(&h, "sentencepiece");
-    hash_add(&h, bytes, n);
-    hash_end(&h, u->hash);
+    unigram_identify(u, "sentencepiece", bytes, n);
     *out = TAKE(u);
     return 0;
 }

@@ -108,6 +108,8 @@ void unigram_work_release(struct unigram_work *w);
 
 /* Memory for n pieces; unknown and end are not known yet. */
 int unigram_new(struct unigram **out, size_t n, struct cairn_error *err);
+/* Sets the hash: of the library whose ids it gives, and of the file's bytes. */
+void unigram_identify(struct unigram *u, const char *library, const void *bytes, size_t n);
 /* Finds the best path through a normalized text and appends its ids. */
 int unigram_encode_word(struct unigram_work *w, const char *s, size_t n, struct cairn_error *err);
 /* The text as the model wants it. */
