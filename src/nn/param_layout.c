@@ -86,19 +86,42 @@ int param_refuse(const struct tensor_source *s, const struct st_tensor *found, c
                       storage == GPU_F32 ? "" : ", or values too large for the model's 16 bits");
 }
 
+/* The bits that are all set in a NaN and an infinity, in 64 bits of values, and the lowest of them. */
+static const struct exponent {
+    uint64_t bits, lowest;
+} exponents[] = {
+    [DTYPE_F32] = { 0x7f8000007f800000, 0x0080000000800000 },
+    [DTYPE_F16] = { 0x7c007c007c007c00, 0x0400040004000400 },
+    [DTYPE_BF16] = { 0x7f807f807f807f80, 0x0080008000800080 },
+    [DTYPE_F8_E4M3] = { 0x7f7f7f7f7f7f7f7f, 0x0101010101010101 }, /* has no infinity */
+};
+
+enum { WORDS = 16 };
+
+/* Adding its lowest bit to an exponent carries into the sign if all its bits are set. */
+static void add_lowest(uint64_t sums[WORDS], const struct exponent e, const uint64_t some[WORDS])
+{
+    for (int i = 0; i < WORDS; i++)
+        sums[i] |= (some[i] & e.bits) + e.lowest;
+}
+
+/* Many words at a time, which compilers vectorize: this must not slow down the reading of a file. */
 bool param_layout_is_finite(const void *numbers, enum dtype t, size_t n)
 {
-    uint32_t bad = 0;
-    if (t == DTYPE_F32) {
-        const uint32_t *bits = numbers;
-        for (size_t i = 0; i < n; i++)
-            bad |= (bits[i] & 0x7f800000) == 0x7f800000;
-    } else {
-        const uint16_t *bits = numbers, exponent = t == DTYPE_BF16 ? 0x7f80 : 0x7c00;
-        for (size_t i = 0; i < n; i++)
-            bad |= (bits[i] & exponent) == exponent;
+    const struct exponent e = exponents[t];
+    const char *bytes = numbers;
+    uint64_t sums[WORDS] = { 0 }, some[WORDS], all = 0;
+    size_t left = n * dtype_size(t);
+    for (; left >= sizeof(some); left -= sizeof(some), bytes += sizeof(some)) {
+        memcpy(some, bytes, sizeof(some));
+        add_lowest(sums, e, some);
     }
-    return !bad;
+    memset(some, 0, sizeof(some));
+    memcpy(some, bytes, left);
+    add_lowest(sums, e, some);
+    for (int i = 0; i < WORDS; i++)
+        all |= sums[i];
+    return !(all & (e.bits + e.lowest));
 }
 
 size_t param_tensors_of(const struct param_tensors *t, size_t at)

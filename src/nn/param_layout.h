@@ -25,7 +25,7 @@ float param_limit(const struct param *p, enum gpu_storage storage);
 /* Fails with the name of a tensor that has a larger one. */
 int param_refuse(const struct tensor_source *s, const struct st_tensor *found, const char *name,
                  enum gpu_storage storage, struct cairn_error *err);
-/* f32, f16 or bf16. */
+/* Whether no value is NaN or infinite; f32, f16, bf16 or e4m3. */
 bool param_layout_is_finite(const void *numbers, enum dtype t, size_t n);
 
 /* How many tensors the parameter of tensor `at`, its first, has. */

@@ -131,21 +131,6 @@ static int load_some(void *loading, uint64_t at, size_t n, void *bytes, struct c
     return 0;
 }
 
-static bool has_nan_codes(const uint8_t *codes, size_t n)
-{
-    enum { LANES = 64 };
-    uint8_t bad[LANES] = { 0 }, any = 0;
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int k = 0; k < LANES; k++)
-            bad[k] |= (codes[i + k] & 0x7f) == 0x7f;
-    for (; i < n; i++)
-        any |= (codes[i] & 0x7f) == 0x7f;
-    for (int k = 0; k < LANES; k++)
-        any |= bad[k];
-    return any;
-}
-
 /* Rows of a tensor, and where their codes and scales go. */
 struct rows {
     uint64_t first;
@@ -162,8 +147,9 @@ static int copy_rows(const struct reading *r, const struct rows *rows, struct ca
     if (source_read(r->source, r->found, rows->first * columns, n, rows->codes, err) ||
         param_scale_of_rows(r->source, r->scale, columns, rows->first, rows->n, rows->scales, err))
         return -1;
-    return has_nan_codes(rows->codes, n) || !is_within(rows->scales, rows->n, limit) ? refuse_tensor(r, err)
-                                                                                     : 0;
+    bool fine =
+        param_layout_is_finite(rows->codes, DTYPE_F8_E4M3, n) && is_within(rows->scales, rows->n, limit);
+    return fine ? 0 : refuse_tensor(r, err);
 }
 
 static int make_rows(const struct reading *r, enum weights_format format, const struct rows *rows,
