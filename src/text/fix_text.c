@@ -92,29 +92,36 @@ static bool is_plain(const struct runes *text)
     return true;
 }
 
-static int fix_characters(struct runes *text, struct cairn_error *err)
+static int fix_characters(struct runes *text, bool *changed, struct cairn_error *err)
 {
+    CLEANUP(runes_release) struct runes before = { 0 };
     CLEANUP(runes_release) struct runes replaced = { 0 };
     CLEANUP(runes_release) struct runes removed = { 0 };
+    *changed = false;
     if (is_plain(text))
         return 0;
+    runes_addn(&before, text->at, text->n);
     fix_encoding(text);
     replace_characters(text, &replaced);
     remove_characters(&replaced, &removed);
     text->n = 0;
-    return compose(&removed, text, err);
+    if (compose(&removed, text, err))
+        return -1;
+    *changed = !runes_equal(&before, text);
+    return 0;
 }
 
-/* Fixes the text again until nothing changes: a reference may hide another, or mojibake. */
+/* Fixes the text again until nothing changes: a reference may hide another, or mojibake.  While only "&amp;" becomes "&",
+ * characters that needed no fixing need none. */
 static int fix_piece(struct runes *text, bool unescape, struct cairn_error *err)
 {
-    for (;;) {
+    for (bool changed = true;;) {
         CLEANUP(runes_release) struct runes fixed = { 0 };
-        if (unescape)
-            html_unescape_strict(text, &fixed);
-        else
+        if (!unescape)
             runes_addn(&fixed, text->at, text->n);
-        if (fix_characters(&fixed, err))
+        else if (changed || !html_unnest_strict(text, &fixed))
+            html_unescape_strict(text, &fixed);
+        if (fix_characters(&fixed, &changed, err))
             return -1;
         if (runes_equal(text, &fixed))
             return 0;

@@ -186,3 +186,40 @@ void html_unescape_strict(const struct runes *in, struct runes *out)
         i += size;
     }
 }
+
+/* How many references to "&" are nested at &, at most `most`; *used: their characters behind the &. */
+static size_t nested_ampersands(const uint32_t *at, size_t n, size_t most, size_t *used, struct runes *value)
+{
+    size_t count = 0;
+    for (*used = 0; count < most; count++) {
+        value->n = 0;
+        size_t size = strict_reference(at + *used, n - *used, value);
+        if (!size || value->n != 1 || value->at[0] != '&')
+            break;
+        *used += size - 1;
+    }
+    return count;
+}
+
+bool html_unnest_strict(const struct runes *in, struct runes *out)
+{
+    CLEANUP(runes_release) struct runes value = { 0 };
+    size_t passes = SIZE_MAX, used;
+    for (size_t i = 0; i < in->n; i++) {
+        if (in->at[i] != '&')
+            continue;
+        size_t nested = nested_ampersands(in->at + i, in->n - i, SIZE_MAX, &used, &value);
+        if (!nested && strict_reference(in->at + i, in->n - i, &value))
+            return false; /* a reference to something else */
+        if (nested && nested < passes)
+            passes = nested;
+    }
+    if (passes == SIZE_MAX)
+        return false;
+    for (size_t i = 0; i < in->n; i++) {
+        runes_add(out, in->at[i]);
+        if (in->at[i] == '&' && nested_ampersands(in->at + i, in->n - i, passes, &used, &value))
+            i += used;
+    }
+    return true;
+}

@@ -11,5 +11,8 @@ void html_unescape(const struct runes *in, struct runes *out);
 /* ftfy's: only references that end with a semicolon; names of Latin letters and symbols may be in capitals.  A
  * reference to a semicolon stays. */
 void html_unescape_strict(const struct runes *in, struct runes *out);
+/* As many passes of html_unescape_strict at once as only turn references to "&" into "&", of which "&amp;amp;amp;lt;" needs
+ * three; false if there is no such pass.  A pass for each level would take quadratic time. */
+bool html_unnest_strict(const struct runes *in, struct runes *out);
 
 #endif

@@ -144,6 +144,16 @@ def entities(rng):
     return ''.join(parts)
 
 
+def nested(rng):
+    """References to "&" in each other, some to the same depth, beside what else is to be fixed."""
+    depth = rng.randrange(1, 12)
+    def chain():
+        levels = rng.choice([depth, depth, rng.randrange(12)])
+        return '&' + ''.join(rng.choice(['amp;', 'amp;', 'AMP;', '#38;', '#x26;']) for _ in range(levels)) + entity(rng)[1:]
+    makers = [chain, chain, lambda: piece(rng), lambda: broken(rng, piece(rng)), lambda: rng.choice(PASTED + CONTROLS), lambda: entity(rng)]
+    return ''.join(rng.choice(makers)() for _ in range(rng.randrange(1, 8)))
+
+
 def juxtaposed(rng):
     return ''.join(rng.choice(suspects()) for _ in range(rng.randrange(1, 9)))
 
@@ -199,4 +209,4 @@ def every_pair():
 
 
 tap.run([every_entity, every_pair, case(mojibake, 8000, 1), case(entities, 3000, 2), case(juxtaposed, 4000, 3),
-         case(mixture, 4000, 4), case(spoiled, 1500, 6), case(misread, 10000, 7)])
+         case(mixture, 4000, 4), case(spoiled, 1500, 6), case(misread, 10000, 7), case(nested, 6000, 8)])

@@ -46,6 +46,21 @@ static void references(void)
     CHECK_STR(cleaned("&CounterClockwiseContourIntegral;"), "∳");
 }
 
+/* A pass for each level would take hours. */
+static void deep_references(void)
+{
+    enum { LEVELS = 250000 };
+    CLEANUP(str_release) struct str text = { 0 };
+    for (int latin = 0; latin < 2; latin++) {
+        text.len = 0;
+        str_add(&text, latin ? "é &" : "&");
+        for (int i = 0; i < LEVELS; i++)
+            str_add(&text, i % 2 ? "amp;" : "#38;");
+        str_add(&text, "eacute; &amp;amp;lt;");
+        CHECK_STR(cleaned_bytes(text.s, text.len), latin ? "é é <" : "é <");
+    }
+}
+
 static void mojibake(void)
 {
     CHECK_STR(cleaned("cafÃ© sÃ³ â€œyesâ€�"), "café só \"yes\ufffd");
@@ -85,6 +100,7 @@ int main(void)
     RUN(plain);
     RUN(appends);
     RUN(references);
+    RUN(deep_references);
     RUN(mojibake);
     RUN(characters);
     RUN(invalid_bytes);
