@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/int.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "nn/umt5_inside.h"
 #include "nn/work_memory.h"
@@ -102,8 +103,9 @@ int umt5_plan(const struct umt5_info *s, const struct nn *nn, uint64_t budget, s
             if (!resident && fits(s, nn, budget, out))
                 return 0;
         }
-    cairn_fail(err, CAIRN_ENOMEM, "umT5 needs %.1f GB of the device, layer by layer, but has %.1f GB",
-               (double)(out->weights + out->work) / 1e9, (double)budget / 1e9);
+    char needs[24], has[24];
+    cairn_fail(err, CAIRN_ENOMEM, "umT5 needs %s of the device's memory, layer by layer, but has %s",
+               bytes_text((int64_t)(out->weights + out->work), needs), bytes_text((int64_t)budget, has));
     return cairn_hint(err, "use a file in fp8, or the CPU");
 }
 

@@ -21,19 +21,13 @@ static bool is_dataset(const char *file, struct arena *a)
     return os_is_folder(file) || job_file_read(file, a, &f);
 }
 
-static int read_dataset(struct job_config *c, const struct config_changes *changes, const char *file,
-                        struct cairn_error *err)
+static int read_dataset(struct job_config *c, const char *file, struct cairn_error *err)
 {
-    static const char text[] = "model: {kind: wan, task: t2v-A14B}\n";
-    if (config_read_text(c, "the defaults", text, strlen(text), err) ||
-        config_set(c, "the argument", "data.path", file, err))
-        return -1;
-    for (size_t i = 0; i < changes->n_set; i++)
-        if (config_set_pair(c, changes->set[i], err))
-            return -1;
-    if (changes->device && config_set(c, "--device", "train.device", changes->device, err))
-        return -1;
-    return config_check(c, err);
+    static const char text[] = "model: {kind: wan}\n";
+    return config_read_text(c, "the defaults", text, strlen(text), err) ||
+                   config_set(c, "the argument", "data.path", file, err)
+               ? -1
+               : 0;
 }
 
 static int read_config(struct start_cache *s, const struct start_cache_options *o, struct arena *a,
@@ -49,8 +43,8 @@ static int read_config(struct start_cache *s, const struct start_cache_options *
     };
     struct job_config *c = &s->config;
     config_init(c, a);
-    if (is_dataset(o->file, a) ? read_dataset(c, &o->changes, o->file, err)
-                               : start_read_config(&o->changes, o->file, c, err))
+    if ((is_dataset(o->file, a) ? read_dataset(c, o->file, err) : start_parse_config(o->file, c, err)) ||
+        start_change_config(&o->changes, c, err))
         return -1;
     if (task_of(c) != &task_wan) {
         cairn_fail(err, CAIRN_EUSAGE, "%s: `cairn cache` is for video models, but model.kind is %s", o->file,
@@ -60,7 +54,7 @@ static int read_config(struct start_cache *s, const struct start_cache_options *
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].value && config_set(c, rows[i].option, rows[i].key, rows[i].value, err))
             return -1;
-    return 0;
+    return wan_cache_assume_task(c, &s->assumed_task, err) || config_check(c, err) ? -1 : 0;
 }
 
 /* ---- the dataset ---- */
@@ -128,6 +122,9 @@ int start_cache_run(struct start_cache *s, const struct start_cache_options *o, 
     if (dataset_check(s->dataset, err) || open_device(s, o, a, &budget, err) ||
         wan_cache_job(&s->config, s->dataset, s->g, a, &job, err))
         return -1;
+    if (s->assumed_task)
+        message_say(o->messages,
+                    "model.path and model.task are not set: the caches are for text-to-video models");
     job.budget = budget;
     job.host_budget = device_memory_host();
     job.again = o->again;

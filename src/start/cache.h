@@ -23,6 +23,7 @@ struct start_cache_options {
 
 struct start_cache {
     struct job_config config;
+    bool assumed_task;
     struct dataset *dataset;
     struct gpu *g;
     struct cache_result result;

@@ -27,17 +27,20 @@ static bool is_foreign(const char *file, struct arena *a, struct cairn_error *er
     return true;
 }
 
-int start_read_config(const struct config_changes *changes, const char *file, struct job_config *c,
-                      struct cairn_error *err)
+int start_parse_config(const char *file, struct job_config *c, struct cairn_error *err)
 {
-    if (config_read(c, file, err)) {
-        if (is_foreign(file, c->arena, err))
-            return -1;
-        if (err->code == CAIRN_EFORMAT) /* not even YAML */
-            err->code = CAIRN_EUSAGE;
-        hint_at_run(file, err);
+    if (!config_read(c, file, err))
+        return 0;
+    if (is_foreign(file, c->arena, err))
         return -1;
-    }
+    if (err->code == CAIRN_EFORMAT) /* not even YAML */
+        err->code = CAIRN_EUSAGE;
+    hint_at_run(file, err);
+    return -1;
+}
+
+int start_change_config(const struct config_changes *changes, struct job_config *c, struct cairn_error *err)
+{
     for (size_t i = 0; i < changes->n_set; i++)
         if (config_set_pair(c, changes->set[i], err))
             return -1;
@@ -45,7 +48,13 @@ int start_read_config(const struct config_changes *changes, const char *file, st
     snprintf(steps, sizeof(steps), "%d", changes->steps);
     if (changes->steps >= 0 && config_set(c, "--steps", "train.steps", steps, err))
         return -1;
-    if (changes->device && config_set(c, "--device", "train.device", changes->device, err))
-        return -1;
-    return config_check(c, err);
+    return changes->device ? config_set(c, "--device", "train.device", changes->device, err) : 0;
+}
+
+int start_read_config(const struct config_changes *changes, const char *file, struct job_config *c,
+                      struct cairn_error *err)
+{
+    return start_parse_config(file, c, err) || start_change_config(changes, c, err) || config_check(c, err)
+               ? -1
+               : 0;
 }

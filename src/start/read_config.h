@@ -13,5 +13,8 @@ struct config_changes {
 };
 int start_read_config(const struct config_changes *changes, const char *file, struct job_config *c,
                       struct cairn_error *err);
+/* The two parts of it; afterwards comes config_check. */
+int start_parse_config(const char *file, struct job_config *c, struct cairn_error *err);
+int start_change_config(const struct config_changes *changes, struct job_config *c, struct cairn_error *err);
 
 #endif

@@ -159,19 +159,32 @@ int wan_cache_dataset(const struct job_config *c, const struct dataset_progress 
 
 /* ---- the job ---- */
 
-/* Image-to-video models read the first frame's latents beside the noisy ones. */
-static bool wants_image(const struct job_config *c)
+int wan_cache_assume_task(struct job_config *c, bool *assumed, struct cairn_error *err)
 {
     const struct wan_keys *k = wan_keys(c);
-    if (k->model.task[0])
-        return str_starts(k->model.task, "i2v");
+    struct vae_info vae = { .version = 21 };
+    *assumed = false;
+    if (c->model.path[0] || k->model.high_noise_path[0] || k->model.task[0])
+        return 0;
+    if (k->model.vae_path[0] && vae_read_info(k->model.vae_path, &vae, err))
+        return -1;
+    *assumed = vae.version == 21;
+    return config_set(c, "the default", "model.task", *assumed ? "t2v-A14B" : "ti2v-5B", err);
+}
+
+/* Image-to-video models read the first frame's latents beside the noisy ones. */
+static int read_wants_image(const struct job_config *c, bool *wants, struct cairn_error *err)
+{
+    const struct wan_keys *k = wan_keys(c);
     struct wan_request r = { c->model.path, k->model.high_noise_path, "", "auto", (size_t)k->model.heads };
-    struct wan_files files = { 0 };
-    struct cairn_error ignored;
-    bool image = c->model.path[0] && !wan_find(&r, &files, &ignored) && files.n &&
-                 files.bases[0].info.shape.in > files.bases[0].info.shape.out;
-    wan_files_release(&files);
-    return image;
+    CLEANUP(wan_files_release) struct wan_files files = { 0 };
+    *wants = str_starts(k->model.task, "i2v");
+    if (k->model.task[0])
+        return 0;
+    if (wan_find(&r, &files, err))
+        return cairn_hint(err, "caches need the transformer only for its kind: set model.task instead");
+    *wants = files.n && files.bases[0].info.shape.in > files.bases[0].info.shape.out;
+    return 0;
 }
 
 static int need_path(const char *path, const char *key, const char *option, const char *what,
@@ -219,8 +232,10 @@ int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gp
     const struct wan_keys *k = wan_keys(c);
     size_t n = k->sample.prompts.n;
     const char **prompts = ARENA_NEW(a, const char *, n + 2);
+    bool wants_image;
     if (need_path(k->model.vae_path, "model.vae_path", "--vae", "latents", err) ||
-        need_path(k->model.text_encoder_path, "model.text_encoder_path", "--text-encoder", "captions", err))
+        need_path(k->model.text_encoder_path, "model.text_encoder_path", "--text-encoder", "captions", err) ||
+        read_wants_image(c, &wants_image, err))
         return -1;
     for (size_t i = 0; i < n; i++)
         prompts[i] = k->sample.prompts.item[i];
@@ -235,7 +250,7 @@ int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gp
         .prompts = prompts,
         .n_prompts = n + (k->sample.negative[0] ? 2 : 1),
         .dtype = dtypes[k->cache.dtype],
-        .image = wants_image(c),
+        .image = wants_image,
         .repair = k->cache.repair,
         .g = g,
     };

@@ -369,6 +369,25 @@ def models_that_do_not_fit():
             yield 'a cache of zeros was written'
 
 
+def without_the_transformer():
+    """Caches need its kind only: by model.task, or by the VAE, else text-to-video."""
+    with CacheHome() as home:
+        home.clip('a')
+        with open(home.path + '/c.yaml', 'w', encoding='utf-8') as f:
+            f.write('model: {kind: wan}\ndata: {path: media}\n')
+        for folder, keys, image in ('t2v', {}, False), ('i2v', {'model__task': 'i2v-A14B'}, True), \
+                                   ('5b', {'model__vae_path': VAE_22, 'data__resolution': 64}, False):
+            done = home.cache(what='c.yaml', cache__dir=folder, **{'model__path': None, 'model__heads': None, **keys})
+            yield from expect(done, 0, (2, 0, 1, 0, 0), folder)
+            name = next(n for n in home.files(folder) if re.search('[0-9]_wan.safetensors', n))
+            tensors, _ = read_tensors(f'{home.path}/{folder}/{name}')
+            if any(key.startswith('latents_image_') for key in tensors) != image or ('model.task' in done.stderr) != (folder == 't2v'):
+                yield f'{folder}: {[*tensors]}: {done.stderr}'
+        done = home.cache(what='c.yaml', cache__dir='none', model__path='nowhere.safetensors')
+        if done.returncode not in (1, 2) or done.json or home.files('none') or 'nowhere.safetensors' not in done.stderr:
+            yield f'a transformer that is not there: exit {done.returncode}: {done.stdout} {done.stderr}'
+
+
 def full_disks():
     """No file grows beyond 700 bytes."""
     with CacheHome() as home:
@@ -597,5 +616,6 @@ def dropped_captions():
 
 tap.run([names_tensors_and_metadata, images_for_image_to_video, only_what_changed_is_made_again, files_of_musubi_tuner_are_current,
          a_damaged_cache_is_made_again, problems_are_listed_and_the_rest_goes_on, same_stem_of_an_image_and_a_clip,
-         too_short_for_the_dataset, odd_names, folders_without_use, nan_in_a_model, models_that_do_not_fit, full_disks, killed_and_interrupted, two_at_once,
+         too_short_for_the_dataset, odd_names, folders_without_use, nan_in_a_model, models_that_do_not_fit, without_the_transformer,
+         full_disks, killed_and_interrupted, two_at_once,
          dataset_files, look, decoded, trained, encoders_of_another_model, prompts_of_samples, what_left_the_dataset_is_not_trained_on, dropped_captions])
