@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
 #include "cli/commands.h"
 #include "cli/dataset_print.h"
 #include "cli/messages.h"
@@ -91,6 +92,15 @@ static void print_left_out(const struct dataset *d, const struct cache_result *r
         printf("skipped   %zu more; --look lists all\n", n - LISTED);
 }
 
+static void print_stale(const struct cache_stale *s)
+{
+    char size[24];
+    if (s->n)
+        printf("%-9s %zu file%s of no item, %s%s\n", s->removed ? "deleted" : "stale", s->n,
+               s->n == 1 ? "" : "s", bytes_text((int64_t)s->bytes, size),
+               s->removed ? "" : "; --prune deletes them");
+}
+
 static int run_cache(struct options *w, struct arena *a)
 {
     struct cairn_error err = { 0 };
@@ -100,11 +110,12 @@ static int run_cache(struct options *w, struct arena *a)
     bool stopped = r && *w->start.stop;
     bool done = s.result.text.made || s.result.latents.made || !r;
     if (done && w->json)
-        print_report(report_cache(s.dataset, &s.result));
+        print_report(report_cache(s.dataset, &s.result, &s.stale));
     else if (done) {
         print_count("text", &s.result.text);
         print_count("latents", &s.result.latents);
         print_left_out(s.dataset, &s.result);
+        print_stale(&s.stale);
         if (s.result.first_dir)
             printf("folder    %s\n", s.result.first_dir);
     }
@@ -138,6 +149,7 @@ int cmd_cache(int argc, char **argv)
                 "tokenizer of umT5 (default: in or beside the text encoder)"),
         OPT_STR('o', "dir", &w.start.dir, "DIR", "folder for the caches (default: cache.dir)"),
         OPT_FLAG(0, "again", &w.start.again, "make all caches anew, also those that are current"),
+        OPT_FLAG(0, "prune", &w.start.prune, "delete caches in the folder that no item uses any more"),
         OPT_LIST('s', "set", &set, "KEY=VALUE", "set a key of the configuration, overriding the file"),
         OPT_STR('d', "device", &w.start.changes.device, "NAME",
                 "auto, cpu, hip:0, cuda:0 (default: train.device)"),

@@ -11,7 +11,8 @@ static void add_count(struct json *top, const char *key, const struct cache_coun
     json_add_real(o, "seconds", c->seconds);
 }
 
-struct json *report_cache(const struct dataset *d, const struct cache_result *r)
+struct json *report_cache(const struct dataset *d, const struct cache_result *r,
+                          const struct cache_stale *stale)
 {
     struct json *top = json_new_object();
     json_add_int(top, "schema", 1);
@@ -33,5 +34,11 @@ struct json *report_cache(const struct dataset *d, const struct cache_result *r)
         json_add_text(o, "file", r->failures[i].path);
         json_add_text(o, "why", r->failures[i].why);
     }
+    struct json *o = json_add_object(top, "stale");
+    struct json *files = json_add_array(o, "files");
+    for (size_t i = 0; i < stale->n; i++)
+        json_add_text(files, NULL, stale->paths[i]);
+    json_add_int(o, "bytes", (int64_t)stale->bytes);
+    json_add_int(o, "removed", (int64_t)stale->removed);
     return top;
 }

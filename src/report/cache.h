@@ -4,9 +4,10 @@
 #define CAIRN_REPORT_CACHE_H
 
 #include "base/json.h"
-#include "encode/cache_job.h"
+#include "encode/cache_stale.h"
 
 /* The caller frees it. */
-struct json *report_cache(const struct dataset *d, const struct cache_result *r);
+struct json *report_cache(const struct dataset *d, const struct cache_result *r,
+                          const struct cache_stale *stale);
 
 #endif

@@ -131,7 +131,14 @@ int start_cache_run(struct start_cache *s, const struct start_cache_options *o, 
     job.talk = o->talk;
     job.sink = *o->messages;
     job.stop = o->stop;
-    return cache_job_run(&job, &s->result, err);
+    if (cache_job_run(&job, &s->result, err))
+        return -1;
+    if (!o->prune) {
+        struct cairn_error ignored;
+        cache_stale_list(&job, a, &s->stale, &ignored);
+        return 0;
+    }
+    return cache_stale_list(&job, a, &s->stale, err) || cache_stale_remove(&s->stale, err) ? -1 : 0;
 }
 
 void start_cache_close(struct start_cache *s)

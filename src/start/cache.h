@@ -3,7 +3,7 @@
 #ifndef CAIRN_START_CACHE_H
 #define CAIRN_START_CACHE_H
 
-#include "encode/cache_job.h"
+#include "encode/cache_stale.h"
 #include "start/read_config.h"
 
 struct start_cache_options {
@@ -13,6 +13,7 @@ struct start_cache_options {
     const char *vae, *text_encoder, *tokenizer,
         *dir; /* override keys of the configuration; NULL: as it says */
     bool again;
+    bool prune; /* delete caches that no item uses */
     int hang_after_s;
     int argc; /* for a restart after a call that never returned */
     char **argv;
@@ -27,6 +28,7 @@ struct start_cache {
     struct dataset *dataset;
     struct gpu *g;
     struct cache_result result;
+    struct cache_stale stale; /* after the job was done */
 };
 
 /* The dataset.  Close it in any case. */

@@ -190,6 +190,14 @@ const char *cache_made_from(struct arena *a, const char *path)
     return arena_strdup(a, made ? made : "");
 }
 
+bool cache_is_wan(const char *path)
+{
+    CLEANUP(st_close) struct st_file f = { 0 };
+    struct cairn_error ignored;
+    const char *is = st_open(&f, path, &ignored) ? NULL : st_meta_find(&f, "architecture");
+    return is && !strcmp(is, CACHE_NAME_ARCH);
+}
+
 bool cache_has_caption(const char *path, const char *caption)
 {
     CLEANUP(st_close) struct st_file f = { 0 };

@@ -33,6 +33,8 @@ int cache_write_text(const char *dir, const struct cache_text *t, struct cairn_e
 
 /* The "cairn_made_from" of a file, or "" if another program wrote it; NULL: there is no such file, or it is damaged. */
 const char *cache_made_from(struct arena *a, const char *path);
+/* Whether the metadata say that it is a cache of Wan; whoever wrote it. */
+bool cache_is_wan(const char *path);
 /* Whether a cache of text is of this caption, and one of latents has this size; whoever wrote it. */
 bool cache_has_caption(const char *path, const char *caption);
 bool cache_has_size(const char *path, size_t channels, size_t frames, size_t height, size_t width);
