@@ -5,7 +5,7 @@
 #include "gpu/kernels/norm.h"
 #include <math.h>
 
-enum { PAST = 1, RESIDUAL = 2, DOUBLE = 4, NO_BIAS = 8 };
+enum { PAST = 1, RESIDUAL = 2, DOUBLE = 4, NO_BIAS = 8, WIDE = 16 /* the result is f32 */ };
 
 struct conv_case {
     k_i64 channels, filters;
@@ -73,6 +73,13 @@ static const struct conv_case cases[] = {
     { 64, 64, { 1, 17, 19 }, { 1, 8, 9 }, KERNEL_HALF, RESIDUAL, 0, 0 },
     { 64, 128, { 5, 6, 5 }, { 2, 6, 5 }, KERNEL_HALF_TIME, RESIDUAL, 0, 0 },
     { 96, 48, { 1, 7, 6 }, { 1, 14, 12 }, KERNEL_133, DOUBLE, 0, 0 },
+    /* f32 results, new or added to */
+    { 3, 5, { 2, 5, 7 }, { 2, 5, 7 }, KERNEL_333, WIDE, 0, 4 },
+    { 6, 4, { 2, 5, 3 }, { 2, 5, 3 }, KERNEL_111, WIDE | RESIDUAL, 0, 0 },
+    { 8, 3, { 2, 9, 6 }, { 2, 9, 6 }, KERNEL_333, WIDE | RESIDUAL, 0, 0 },
+    { 96, 96, { 2, 12, 13 }, { 2, 12, 13 }, KERNEL_333, WIDE | PAST | RESIDUAL, 2, 7 },
+    { 96, 48, { 1, 7, 6 }, { 1, 14, 12 }, KERNEL_133, WIDE | DOUBLE | NO_BIAS, 0, 0 },
+    { 64, 200, { 1, 17, 19 }, { 1, 8, 9 }, KERNEL_HALF, WIDE, 0, 0 },
 };
 
 static size_t volume(struct conv_size s)
@@ -141,11 +148,13 @@ static struct tensors make_tensors(struct check *c, const struct conv_case *k)
         .past = check_input(c, (size_t)k->past_frames * frame + 1, 1),
         .w = check_input(c, (size_t)k->filters * seen_by, 1 / sqrtf((float)seen_by)),
         .bias = check_input_f32(c, (size_t)k->filters, 1),
-        .residual = check_input(c, out, 1),
-        .y = check_output(c, out),
+        .residual = k->with & WIDE ? check_input_f32(c, out, 1) : check_input(c, out, 1),
+        .y = k->with & WIDE ? check_output_f32(c, out) : check_output(c, out),
         .want = check_doubles(c, out),
     };
     make_reference(k, &t);
+    if (k->with & WIDE && k->with & RESIDUAL)
+        t.y = t.residual;
     return t;
 }
 
@@ -170,6 +179,7 @@ static void convolve(struct check *c, const struct conv_case *k, struct blas *bl
         .pad = k->pad,
         .out = k->out,
         .double_size = (k->with & DOUBLE) != 0,
+        .y_f32 = (k->with & WIDE) != 0,
     };
     size_t row = volume(k->kernel) * (size_t)k->channels * (check_storage(c) == GPU_F32 ? 4 : 2);
     conv.work_bytes = (k->piece ? k->piece : 1000) * row;
@@ -177,7 +187,7 @@ static void convolve(struct check *c, const struct conv_case *k, struct blas *bl
     conv.work = work.device;
     if (check_ok(c) && (conv_forward(&conv, &args, &err) || gpu_wait(conv.g, NULL, &err)))
         check_complain(c, "%s", err.msg);
-    check_compare(c, &t.y, t.want, check_storage(c) == GPU_F32 ? 32 : 2);
+    check_compare(c, &t.y, t.want, k->with & WIDE || check_storage(c) == GPU_F32 ? 32 : 2);
 }
 
 static void every_case(struct check *c, const char *only, k_i64 channels)
@@ -265,10 +275,11 @@ static void patch_columns(struct check *c)
 
 /* ---- norm ---- */
 
-static void norm_silu_shape(struct check *c, size_t rows, size_t columns)
+static void norm_silu_shape(struct check *c, size_t rows, size_t columns, bool wide)
 {
     size_t n = rows * columns;
-    struct check_tensor x = check_input(c, n, 3), w = check_input_f32(c, columns, 1), y = check_output(c, n);
+    struct check_tensor x = wide ? check_input_f32(c, n, 3) : check_input(c, n, 3),
+                        w = check_input_f32(c, columns, 1), y = check_output(c, n);
     double *want = check_doubles(c, n);
     for (size_t r = 0; r < rows; r++) {
         double square = 0;
@@ -283,19 +294,32 @@ static void norm_silu_shape(struct check *c, size_t rows, size_t columns)
     struct norm_silu_args args = {
         .y = y.device, .x = x.device, .w = w.device, .rows = (k_i64)rows, .columns = (k_i64)columns
     };
-    CHECK_LAUNCH(c, "norm_silu", ((struct gpu_grid){ .x = (unsigned)NORM_SILU_GROUPS(rows, columns) }), args);
+    struct gpu_grid grid = { .x = (unsigned)NORM_SILU_GROUPS(rows, columns) };
+    CHECK_LAUNCH(c, wide ? "norm_silu_wide" : "norm_silu", grid, args);
     check_compare(c, &y, want, 8);
+    if (wide)
+        return;
     args.y = x.device; /* in place */
-    CHECK_LAUNCH(c, "norm_silu", ((struct gpu_grid){ .x = (unsigned)NORM_SILU_GROUPS(rows, columns) }), args);
+    CHECK_LAUNCH(c, "norm_silu", grid, args);
     check_compare(c, &x, want, 8);
+}
+
+static void norm_silu_shapes(struct check *c, bool wide)
+{
+    static const size_t columns[] = { 1, 3, 96, 100, 160, 192, 384, 640, 1024, 1033, 5000 };
+    for (size_t i = 0; i < ARRAY_LEN(columns); i++)
+        norm_silu_shape(c, i == 2 ? 4099 : 67, columns[i], wide);
+    norm_silu_shape(c, 1, 512, wide);
 }
 
 static void norm_silu(struct check *c)
 {
-    static const size_t columns[] = { 1, 3, 96, 100, 160, 192, 384, 640, 1024, 1033, 5000 };
-    for (size_t i = 0; i < ARRAY_LEN(columns); i++)
-        norm_silu_shape(c, i == 2 ? 4099 : 67, columns[i]);
-    norm_silu_shape(c, 1, 512);
+    norm_silu_shapes(c, false);
+}
+
+static void norm_silu_wide(struct check *c)
+{
+    norm_silu_shapes(c, true);
 }
 
 const struct check_case checks_conv[] = {
@@ -304,6 +328,6 @@ const struct check_case checks_conv[] = {
     { "conv_wgmma_96", conv_wgmma_96, false },   { "conv_wgmma_128", conv_wgmma_128, false },
     { "conv_wgmma_160", conv_wgmma_160, false }, { "conv_wgmma_192", conv_wgmma_192, false },
     { "conv_whole", conv_whole, false },         { "patch_columns", patch_columns, false },
-    { "norm_silu", norm_silu, false },
+    { "norm_silu", norm_silu, false },           { "norm_silu_wide", norm_silu_wide, false },
 };
 const size_t n_checks_conv = ARRAY_LEN(checks_conv);

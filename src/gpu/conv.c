@@ -71,13 +71,14 @@ static int gather(const struct conv *c, const struct conv_args *a, struct cairn_
 static int multiply(const struct conv *c, const struct conv_args *a, const void *rows,
                     struct cairn_error *err)
 {
-    size_t size = conv_number_size(c->storage), at = (size_t)(a->first * a->filters) * size;
+    size_t size = conv_number_size(c->storage), at = conv_result_at(c->storage, a);
+    bool adds_f32 = a->y_f32 && a->residual;
     k_i64 frame = a->kernel.h * a->kernel.w * a->channels;
     struct gemm_args g = {
         .c = (char *)a->y + at,
         .a = rows,
         .b = (const char *)a->w + (size_t)(a->first_t * frame) * size,
-        .residual = a->residual ? (const char *)a->residual + at : NULL,
+        .residual = a->residual && !adds_f32 ? (const char *)a->residual + at : NULL,
         .bias = a->bias,
         .m = a->count,
         .n = a->filters,
@@ -86,7 +87,9 @@ static int multiply(const struct conv *c, const struct conv_args *a, const void 
         .b_stride = a->kernel.t * frame,
         .c_stride = a->filters,
         .alpha = 1,
+        .beta = adds_f32 ? 1 : 0,
         .b_transposed = 1,
+        .c_f32 = a->y_f32,
     };
     return blas_gemm(c->blas, c->stream, c->storage, &g, 1, err);
 }
@@ -198,6 +201,8 @@ int conv_forward(const struct conv *c, const struct conv_args *a, struct cairn_e
 {
     if (volume(a->out) <= 0 || a->channels <= 0 || a->filters <= 0)
         return cairn_fail(err, CAIRN_EUSAGE, "a convolution with an empty result");
+    if (a->y_f32 && a->residual && a->residual != a->y)
+        return cairn_fail(err, CAIRN_EUSAGE, "a convolution adds to an f32 result in place only");
     const struct conv_way *way = choose(c, a);
     if (!way)
         return cairn_fail(err, CAIRN_EUSAGE, "no convolution by %s of this shape", c->only);

@@ -82,11 +82,12 @@ static int run(const struct conv *c, const struct conv_args *args, struct cairn_
                 break;
         }
         a.first = t * area, a.count = (end - t) * area;
-        size_t at = (size_t)(a.first * a.filters) * g.size;
+        size_t at = conv_result_at(c->storage, &a);
+        bool adds_f32 = a.y_f32 && a.residual;
         struct gemm_args m = {
             .c = (char *)a.y + at,
             .b = (const char *)a.w + (size_t)(a.first_t * line) * g.size,
-            .residual = a.residual ? (const char *)a.residual + at : NULL,
+            .residual = a.residual && !adds_f32 ? (const char *)a.residual + at : NULL,
             .bias = a.bias,
             .m = a.count,
             .n = a.filters,
@@ -95,7 +96,9 @@ static int run(const struct conv *c, const struct conv_args *args, struct cairn_
             .b_stride = a.kernel.t * line,
             .c_stride = a.filters,
             .alpha = 1,
+            .beta = adds_f32 ? 1 : 0,
             .b_transposed = 1,
+            .c_f32 = a.y_f32,
         };
         if (gemm_cpu_run_rows(c->g, c->storage, &m, &(struct gemm_cpu_rows){ gather_rows, &g }, err))
             return -1;

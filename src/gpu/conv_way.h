@@ -18,6 +18,12 @@ static inline size_t conv_number_size(enum gpu_storage storage)
     return storage == GPU_F32 ? 4 : 2;
 }
 
+/* Where pixel `first` of the result lies, in bytes. */
+static inline size_t conv_result_at(enum gpu_storage storage, const struct conv_args *a)
+{
+    return (size_t)(a->first * a->filters) * (a->y_f32 ? sizeof(float) : conv_number_size(storage));
+}
+
 /* first_t, count_t: the kernel's frames that see more than zeros from a frame of the result. */
 void conv_set_frames(struct conv_args *a, k_i64 frame);
 

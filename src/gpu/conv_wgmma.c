@@ -140,6 +140,7 @@ static int run(const struct conv *c, const struct conv_args *a, struct cairn_err
         .out_h = (int)a->out.h,
         .out_w = (int)a->out.w,
         .double_size = a->double_size != 0,
+        .y_f32 = a->y_f32 != 0,
     };
     set_tiles(&w, a);
     int size = size_for(c, &w);

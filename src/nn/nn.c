@@ -171,6 +171,7 @@ int nn_linear(struct nn *nn, const struct nn_linear *l, struct cairn_error *err)
         .alpha = or_one(l->alpha),
         .beta = l->add ? 1 : 0,
         .b_transposed = 1,
+        .c_f32 = l->y_f32 && nn->storage != GPU_F32,
         .gelu = l->before != NULL,
     };
     return nn_gemm(nn, "linear", &args, NULL, err);

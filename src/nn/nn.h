@@ -70,6 +70,7 @@ struct nn_linear {
     size_t y_stride; /* from row to row of y, in elements; 0: out */
     float alpha;     /* 0 counts as 1 */
     bool add;        /* to the contents of y */
+    bool y_f32;      /* y is f32 whatever the storage; no residual then */
 };
 int nn_linear(struct nn *nn, const struct nn_linear *l, struct cairn_error *err);
 
@@ -229,7 +230,7 @@ int nn_cross_entropy(struct nn *nn, const struct nn_cross_entropy *c, struct cai
 /* A convolution over frames, height and width, channels last: a pixel is a row.  A pixel of y sees kernel.t ×
  * kernel.h × kernel.w pixels of x from its place times the stride minus the padding on; what is outside is zero,
  * but frames before the first are those of `past`.  The sizes of y say how much padding there is behind.  y may
- * be the residual, but not x. */
+ * be the residual, but not x.  With y_f32 it is f32 whatever the storage, and the residual is NULL or y. */
 struct nn_conv {
     const void *x; /* frames × height × width × in */
     size_t frames, height, width, in;
@@ -241,6 +242,7 @@ struct nn_conv {
     void *y;              /* out_frames × out_height × out_width × out */
     size_t out, out_frames, out_height, out_width;
     struct conv_size kernel, stride, pad; /* pad: in front; a stride of 0 counts as 1 */
+    bool y_f32;
     bool double_size; /* nearest neighbor: the convolution sees each pixel of x as 2 × 2 */
 };
 int nn_conv(struct nn *nn, const struct nn_conv *c, struct cairn_error *err);
@@ -249,12 +251,13 @@ int nn_conv(struct nn *nn, const struct nn_conv *c, struct cairn_error *err);
 size_t nn_conv_workspace(const struct nn *nn, const struct nn_conv *c);
 int nn_reserve_conv(struct nn *nn, size_t bytes, struct cairn_error *err);
 
-/* y = silu(x / max(|x|, 1e-12) sqrt(columns) w) for each row x; y may be x. */
+/* y = silu(x / max(|x|, 1e-12) sqrt(columns) w) for each row x; y may be x, unless that is wide. */
 struct nn_norm_silu {
     const void *x;
     void *y;
     const float *w;
     size_t rows, columns;
+    bool wide; /* x is f32 whatever the storage */
 };
 int nn_norm_silu(struct nn *nn, const struct nn_norm_silu *n, struct cairn_error *err);
 

@@ -8,7 +8,7 @@ static struct conv_size or_ones(struct conv_size s)
     return (struct conv_size){ s.t + !s.t, s.h + !s.h, s.w + !s.w };
 }
 
-static struct conv_args args_of(const struct nn_conv *c)
+static struct conv_args args_of(const struct nn *nn, const struct nn_conv *c)
 {
     return (struct conv_args){
         .y = c->y,
@@ -26,12 +26,13 @@ static struct conv_args args_of(const struct nn_conv *c)
         .pad = c->pad,
         .out = { (k_i64)c->out_frames, (k_i64)c->out_height, (k_i64)c->out_width },
         .double_size = c->double_size,
+        .y_f32 = c->y_f32 && nn->storage != GPU_F32,
     };
 }
 
 size_t nn_conv_workspace(const struct nn *nn, const struct nn_conv *c)
 {
-    struct conv_args args = args_of(c);
+    struct conv_args args = args_of(nn, c);
     return conv_workspace_on(nn_device(nn), nn->storage, &args);
 }
 
@@ -50,7 +51,7 @@ int nn_reserve_conv(struct nn *nn, size_t bytes, struct cairn_error *err)
 
 int nn_conv(struct nn *nn, const struct nn_conv *c, struct cairn_error *err)
 {
-    struct conv_args args = args_of(c);
+    struct conv_args args = args_of(nn, c);
     struct conv conv = { .g = nn->g, .stream = nn->stream, .blas = nn->blas, .storage = nn->storage };
     if (nn_reserve_conv(nn, conv_workspace(&conv, &args), err))
         return nn_fail_at(nn, "conv", err);
@@ -64,9 +65,10 @@ int nn_conv(struct nn *nn, const struct nn_conv *c, struct cairn_error *err)
     struct nn_event e = {
         .op = "conv",
         .out = { { c->y, pixels * c->out } },
-        .storage = nn->storage,
+        .storage = c->y_f32 ? GPU_F32 : nn->storage,
         .flops = 2 * out * taps * (double)c->in,
-        .bytes = (in + out * (c->residual ? 2 : 1) + taps * (double)(c->in * c->out)) * elem,
+        .bytes = (in + taps * (double)(c->in * c->out)) * elem +
+                 out * (c->residual ? 2 : 1) * (c->y_f32 ? sizeof(float) : elem),
     };
     return nn_report_op(nn, e, err);
 }
@@ -77,5 +79,7 @@ int nn_norm_silu(struct nn *nn, const struct nn_norm_silu *n, struct cairn_error
         .y = n->y, .x = n->x, .w = n->w, .rows = (k_i64)n->rows, .columns = (k_i64)n->columns
     };
     struct gpu_grid grid = { .x = (unsigned)NORM_SILU_GROUPS(args.rows, args.columns) };
-    return NN_LAUNCH(nn, "norm_silu", grid, args, NN_OUT(n->y, n->rows * n->columns, 2), err);
+    bool wide = n->wide && nn->storage != GPU_F32;
+    return NN_LAUNCH(nn, wide ? "norm_silu_wide" : "norm_silu", grid, args,
+                     NN_OUT(n->y, n->rows * n->columns, wide ? 3 : 2), err);
 }

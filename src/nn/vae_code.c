@@ -91,15 +91,17 @@ static int fetch(struct vae_pass *p, bool encode, const struct vae_activation *x
                  struct cairn_error *err)
 {
     struct nn *nn = p->v->nn;
-    size_t n = vae_numbers(x), at = vae_memory_add(p->memory, n * sizeof(float));
+    size_t n = vae_numbers(x), bytes = n * sizeof(float);
+    if (encode)
+        return p->dry ? 0 : gpu_download(nn->g, nn->stream, out, vae_at(p, x), bytes, err);
+    size_t at = vae_memory_add(p->memory, bytes);
     float *floats = floats_at(p, at);
     vae_memory_drop(p->memory, at);
     if (p->dry)
         return 0;
-    if (encode ? vae_widen(nn, floats, vae_at(p, x), n, err)
-               : vae_pixels_unpack(nn, floats, vae_at(p, x), x, vae_patch(&p->v->info), err))
+    if (vae_pixels_unpack(nn, floats, vae_at(p, x), x, vae_patch(&p->v->info), err))
         return -1;
-    return gpu_download(nn->g, nn->stream, out, floats, n * sizeof(float), err);
+    return gpu_download(nn->g, nn->stream, out, floats, bytes, err);
 }
 
 int vae_run_chunk(struct vae_pass *p, bool encode, size_t height, size_t width, const struct vae_chunk *c,

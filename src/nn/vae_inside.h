@@ -105,9 +105,12 @@ struct vae_stream {
     char *base;   /* NULL: only the size is needed */
 };
 
+/* Sums run from block to block in f32 whatever the storage (`wide`): rounded after each block, they would be most of the
+ * error.  What convolutions read has the storage format. */
 struct vae_activation {
     size_t at;
     size_t frames, height, width, channels;
+    bool wide;
 };
 struct vae_pass {
     const struct vae *v;
@@ -132,10 +135,10 @@ size_t vae_numbers(const struct vae_activation *x);
 
 int vae_pixels_pack(struct nn *nn, void *x, const float *pixels, const struct vae_activation *shape,
                     size_t patch, struct cairn_error *err);
-int vae_pixels_unpack(struct nn *nn, float *pixels, const void *x, const struct vae_activation *shape,
+int vae_pixels_unpack(struct nn *nn, float *pixels, const float *x, const struct vae_activation *shape,
                       size_t patch, struct cairn_error *err);
-struct vae_shortcut {
-    void *y; /* added to */
+struct vae_shortcut { /* of f32 */
+    void *y;          /* added to */
     const void *x;
     const struct vae_activation *shape; /* of y */
     size_t in, by_time, by_space, lead;
@@ -145,6 +148,8 @@ int vae_shortcut(struct nn *nn, const struct vae_shortcut *s, struct cairn_error
 /* softmax(scale x) of f32 rows in place, and then in the storage format. */
 int vae_softmax(struct nn *nn, void *y, float *x, size_t rows, size_t columns, float scale,
                 struct cairn_error *err);
+/* y += x, both f32. */
+int vae_add(struct nn *nn, float *y, const float *x, size_t n, struct cairn_error *err);
 int vae_narrow(struct nn *nn, void *y, const float *x, size_t n, struct cairn_error *err);
 int vae_widen(struct nn *nn, float *y, const void *x, size_t n, struct cairn_error *err);
 /* y[f][half][row] = x[f][row][half]: frames whose channels hold two frames each. */

@@ -26,7 +26,7 @@ int vae_pixels_pack(struct nn *nn, void *x, const float *pixels, const struct va
     return NN_LAUNCH(nn, "pixels_pack", grid, args, NN_OUT(x, n, 2), err);
 }
 
-int vae_pixels_unpack(struct nn *nn, float *pixels, const void *x, const struct vae_activation *shape,
+int vae_pixels_unpack(struct nn *nn, float *pixels, const float *x, const struct vae_activation *shape,
                       size_t patch, struct cairn_error *err)
 {
     struct pixels_args args = pixels_args_of(shape, patch);
@@ -34,11 +34,10 @@ int vae_pixels_unpack(struct nn *nn, float *pixels, const void *x, const struct 
     args.x = (void *)(uintptr_t)x;
     args.pixels = pixels;
     struct nn_launch launch = { .kernel = "pixels_unpack",
-                                .storage = nn->storage,
+                                .storage = GPU_F32,
                                 .grid = nn_grid_over(n),
                                 .args = &args,
                                 .args_size = sizeof(args),
-                                .f32_out = true,
                                 NN_OUT(pixels, n * 3, 2) };
     return nn_launch(nn, &launch, err);
 }
@@ -58,7 +57,25 @@ int vae_shortcut(struct nn *nn, const struct vae_shortcut *s, struct cairn_error
                                   .lead = (k_i64)s->lead };
     size_t n = vae_numbers(y);
     struct gpu_grid grid = { .x = (unsigned)K_ROW_GROUPS(n / y->channels, y->channels) };
-    return NN_LAUNCH(nn, s->up ? "shortcut_up" : "shortcut_down", grid, args, NN_OUT(s->y, n, 3), err);
+    struct nn_launch launch = { .kernel = s->up ? "shortcut_up" : "shortcut_down",
+                                .storage = GPU_F32,
+                                .grid = grid,
+                                .args = &args,
+                                .args_size = sizeof(args),
+                                NN_OUT(s->y, n, 3) };
+    return nn_launch(nn, &launch, err);
+}
+
+int vae_add(struct nn *nn, float *y, const float *x, size_t n, struct cairn_error *err)
+{
+    struct combine_args args = { .y = y, .x = y, .z = x, .n = (k_i64)n };
+    struct nn_launch launch = { .kernel = "add",
+                                .storage = GPU_F32,
+                                .grid = nn_grid_over(n),
+                                .args = &args,
+                                .args_size = sizeof(args),
+                                NN_OUT(y, n, 3) };
+    return nn_launch(nn, &launch, err);
 }
 
 int vae_narrow(struct nn *nn, void *y, const float *x, size_t n, struct cairn_error *err)

@@ -46,16 +46,42 @@ size_t vae_numbers(const struct vae_activation *x)
     return x->frames * x->height * x->width * x->channels;
 }
 
+static size_t elem_bytes(const struct vae_pass *p, const struct vae_activation *x)
+{
+    return x->wide ? sizeof(float) : nn_elem_bytes(p->v->nn);
+}
+
+static size_t frame_bytes(const struct vae_pass *p, const struct vae_activation *x)
+{
+    return x->height * x->width * x->channels * elem_bytes(p, x);
+}
+
+static struct vae_activation reserve(struct vae_pass *p, struct vae_activation x)
+{
+    x.at = vae_memory_add(p->memory, x.frames * frame_bytes(p, &x));
+    return x;
+}
+
 struct vae_activation vae_new(struct vae_pass *p, size_t frames, size_t height, size_t width, size_t channels)
 {
-    struct vae_activation x = { 0, frames, height, width, channels };
-    x.at = vae_memory_add(p->memory, vae_numbers(&x) * nn_elem_bytes(p->v->nn));
-    return x;
+    return reserve(p, (struct vae_activation){ 0, frames, height, width, channels, false });
+}
+
+static struct vae_activation new_wide(struct vae_pass *p, size_t frames, size_t height, size_t width,
+                                      size_t channels)
+{
+    return reserve(p, (struct vae_activation){ 0, frames, height, width, channels, true });
 }
 
 static struct vae_activation new_like(struct vae_pass *p, const struct vae_activation *x, size_t channels)
 {
     return vae_new(p, x->frames, x->height, x->width, channels);
+}
+
+static struct vae_activation new_wide_like(struct vae_pass *p, const struct vae_activation *x,
+                                           size_t channels)
+{
+    return new_wide(p, x->frames, x->height, x->width, channels);
 }
 
 void vae_drop(struct vae_pass *p, const struct vae_activation *x)
@@ -72,7 +98,7 @@ void *vae_at(const struct vae_pass *p, const struct vae_activation *x)
 static char *frame_at(const struct vae_pass *p, const struct vae_activation *x, size_t i)
 {
     char *at = vae_at(p, x);
-    return at ? at + i * x->height * x->width * x->channels * nn_elem_bytes(p->v->nn) : NULL;
+    return at ? at + i * frame_bytes(p, x) : NULL;
 }
 
 /* ---- parameters ---- */
@@ -140,7 +166,7 @@ static struct vae_past *next_past(struct vae_pass *p, size_t bytes)
 struct conv_step {
     const struct vae_activation *x, *y;
     size_t skip, into;
-    const struct vae_activation *residual; /* may be NULL */
+    bool add; /* to the contents of y */
     struct vae_weights weights;
     struct conv_size kernel, stride, pad;
     size_t keep; /* frames for the next chunk */
@@ -163,7 +189,7 @@ static void count_conv(struct vae_pass *p, const struct nn_conv *c)
 static int conv(struct vae_pass *p, const struct conv_step *s, struct cairn_error *err)
 {
     const struct vae_activation *x = s->x, *y = s->y;
-    size_t frame = x->height * x->width * x->channels * nn_elem_bytes(p->v->nn);
+    size_t frame = frame_bytes(p, x);
     struct vae_past *past = s->keep ? next_past(p, s->keep * frame) : NULL;
     struct nn_conv c = {
         .frames = x->frames - s->skip,
@@ -178,6 +204,7 @@ static int conv(struct vae_pass *p, const struct conv_step *s, struct cairn_erro
         .stride = s->stride,
         .pad = s->pad,
         .double_size = s->double_size,
+        .y_f32 = y->wide,
     };
     /* A frame that skips the convolution over time is still seen by the first that does not, on the way down. */
     if (s->skip && s->stride.t == 2)
@@ -195,7 +222,7 @@ static int conv(struct vae_pass *p, const struct conv_step *s, struct cairn_erro
         c.bias = vector(p, s->weights.b);
         c.x = frame_at(p, x, s->skip);
         c.y = frame_at(p, y, s->into);
-        c.residual = s->residual ? vae_at(p, s->residual) : NULL;
+        c.residual = s->add ? c.y : NULL;
         if (c.past_frames)
             c.past = s->skip ? (const void *)frame_at(p, x, s->skip - 1) : p->stream->base + past->at;
         if (nn_conv(p->v->nn, &c, err))
@@ -218,8 +245,31 @@ static int copy_frame(struct vae_pass *p, const struct vae_activation *y, const 
                       struct cairn_error *err)
 {
     struct nn *nn = p->v->nn;
-    size_t bytes = x->height * x->width * x->channels * nn_elem_bytes(nn);
-    return p->dry ? 0 : gpu_copy(nn->g, nn->stream, vae_at(p, y), vae_at(p, x), bytes, err);
+    return p->dry ? 0 : gpu_copy(nn->g, nn->stream, vae_at(p, y), vae_at(p, x), frame_bytes(p, x), err);
+}
+
+/* x in the storage format: a copy, unless that is f32. */
+static int narrow(struct vae_pass *p, const struct vae_activation *x, struct vae_activation *y,
+                  struct cairn_error *err)
+{
+    *y = *x;
+    y->wide = false;
+    if (elem_bytes(p, y) == sizeof(float))
+        return 0;
+    *y = reserve(p, *y);
+    return p->dry ? 0 : vae_narrow(p->v->nn, vae_at(p, y), vae_at(p, x), vae_numbers(x), err);
+}
+
+/* The same for an x that nobody needs then. */
+static int become_narrow(struct vae_pass *p, struct vae_activation *x, struct cairn_error *err)
+{
+    struct vae_activation y;
+    if (narrow(p, x, &y, err))
+        return -1;
+    if (y.at != x->at)
+        vae_drop(p, x);
+    *x = y;
+    return 0;
 }
 
 /* ---- layers ---- */
@@ -233,7 +283,8 @@ static int norm_silu(struct vae_pass *p, const struct vae_activation *y, const s
                               .y = vae_at(p, y),
                               .w = vector(p, gamma),
                               .rows = vae_numbers(x) / x->channels,
-                              .columns = x->channels };
+                              .columns = x->channels,
+                              .wide = x->wide };
     return nn_norm_silu(p->v->nn, &n, err);
 }
 
@@ -252,12 +303,13 @@ static int norm(struct vae_pass *p, const struct vae_activation *y, const struct
                          .rstd = (float *)(void *)(p->memory->base + rstd),
                          .rows = rows,
                          .columns = x->channels,
-                         .epsilon = NORM_EPSILON };
+                         .epsilon = NORM_EPSILON,
+                         .wide = x->wide };
     return nn_norm(p->v->nn, &n, err);
 }
 
 static int linear(struct vae_pass *p, const struct vae_activation *y, const struct vae_activation *x,
-                  struct vae_weights w, const struct vae_activation *residual, struct cairn_error *err)
+                  struct vae_weights w, struct cairn_error *err)
 {
     void *m;
     count_matmul(p, vae_numbers(x) / x->channels, y->channels, x->channels);
@@ -269,10 +321,10 @@ static int linear(struct vae_pass *p, const struct vae_activation *y, const stru
                            .w = m,
                            .bias = vector(p, w.b),
                            .y = vae_at(p, y),
-                           .residual = residual ? vae_at(p, residual) : NULL,
                            .rows = vae_numbers(x) / x->channels,
                            .in = x->channels,
-                           .out = y->channels };
+                           .out = y->channels,
+                           .y_f32 = y->wide };
     return nn_linear(p->v->nn, &l, err);
 }
 
@@ -285,7 +337,7 @@ static void become(struct vae_pass *p, struct vae_activation *x, const struct va
 static int run_conv(struct vae_pass *p, const struct vae_layer *l, struct vae_activation *x,
                     struct cairn_error *err)
 {
-    struct vae_activation y = new_like(p, x, l->out);
+    struct vae_activation y = new_wide_like(p, x, l->out);
     struct conv_step step = cube(x, &y, l->conv[0]);
     if (conv(p, &step, err))
         return -1;
@@ -293,53 +345,68 @@ static int run_conv(struct vae_pass *p, const struct vae_layer *l, struct vae_ac
     return 0;
 }
 
-static int run_mix(struct vae_pass *p, const struct vae_layer *l, struct vae_activation *x,
+/* The result of the last layer is f32. */
+static int run_mix(struct vae_pass *p, const struct vae_layer *l, struct vae_activation *x, bool is_last,
                    struct cairn_error *err)
 {
-    struct vae_activation y = new_like(p, x, l->out);
-    if (linear(p, &y, x, l->conv[0], NULL, err))
+    struct vae_activation y = is_last ? new_wide_like(p, x, l->out) : new_like(p, x, l->out);
+    if (linear(p, &y, x, l->conv[0], err))
         return -1;
     become(p, x, &y);
     return 0;
 }
 
-static int run_head(struct vae_pass *p, const struct vae_layer *l, struct vae_activation *x,
+static int run_head(struct vae_pass *p, const struct vae_layer *l, struct vae_activation *x, bool is_last,
                     struct cairn_error *err)
 {
-    struct vae_activation y = new_like(p, x, l->out);
+    struct vae_activation a = new_like(p, x, l->in), y;
+    if (norm_silu(p, &a, x, l->norm[0], err))
+        return -1;
+    become(p, x, &a);
+    y = is_last ? new_wide_like(p, x, l->out) : new_like(p, x, l->out);
     struct conv_step step = cube(x, &y, l->conv[0]);
-    if (norm_silu(p, x, x, l->norm[0], err) || conv(p, &step, err))
+    if (conv(p, &step, err))
         return -1;
     become(p, x, &y);
     return 0;
 }
 
-/* With keep_x somebody else still needs x. */
+/* What the second convolution of a block adds to: the shortcut, or x.  With keep_x somebody else still needs x. */
+static int start_sum(struct vae_pass *p, const struct vae_layer *l, const struct vae_activation *x,
+                     bool keep_x, struct vae_activation *y, struct cairn_error *err)
+{
+    struct nn *nn = p->v->nn;
+    struct vae_activation seen;
+    if (l->in == l->out) {
+        *y = keep_x ? new_wide_like(p, x, l->out) : *x;
+        return p->dry || !keep_x ? 0
+                                 : gpu_copy(nn->g, nn->stream, vae_at(p, y), vae_at(p, x),
+                                            x->frames * frame_bytes(p, x), err);
+    }
+    if (narrow(p, x, &seen, err))
+        return -1;
+    *y = new_wide_like(p, x, l->out);
+    if (linear(p, y, &seen, l->conv[2], err))
+        return -1;
+    if (seen.at != x->at)
+        vae_drop(p, &seen);
+    if (!keep_x)
+        vae_drop(p, x);
+    return 0;
+}
+
 static int run_residual(struct vae_pass *p, const struct vae_layer *l, struct vae_activation *x, bool keep_x,
                         struct cairn_error *err)
 {
-    struct vae_activation a = new_like(p, x, l->in), b = new_like(p, x, l->out), way = *x, y;
-    struct conv_step one = cube(&a, &b, l->conv[0]);
+    struct vae_activation a = new_like(p, x, l->in), b = new_like(p, x, l->out), y;
+    struct conv_step one = cube(&a, &b, l->conv[0]), two = cube(&b, &y, l->conv[1]);
+    two.add = true;
     if (norm_silu(p, &a, x, l->norm[0], err) || conv(p, &one, err))
         return -1;
     vae_drop(p, &a);
-    if (norm_silu(p, &b, &b, l->norm[1], err))
-        return -1;
-    if (l->in != l->out) {
-        way = new_like(p, x, l->out);
-        if (linear(p, &way, x, l->conv[2], NULL, err))
-            return -1;
-        if (!keep_x)
-            vae_drop(p, x);
-    }
-    y = new_like(p, &b, l->out);
-    struct conv_step two = cube(&b, &y, l->conv[1]);
-    two.residual = &way;
-    if (conv(p, &two, err))
+    if (norm_silu(p, &b, &b, l->norm[1], err) || start_sum(p, l, x, keep_x, &y, err) || conv(p, &two, err))
         return -1;
     vae_drop(p, &b);
-    if (l->in != l->out || !keep_x)
-        vae_drop(p, &way);
     *x = y;
     return 0;
 }
@@ -394,7 +461,7 @@ static int run_attention(struct vae_pass *p, const struct vae_layer *l, struct v
     size_t piece = row < SCORES_MOST ? SCORES_MOST / row : 1;
     piece = piece < rows ? piece : rows;
     struct vae_activation a = new_like(p, x, l->in), qkv = new_like(p, x, 3 * l->in);
-    if (norm(p, &a, x, l->norm[0], err) || linear(p, &qkv, &a, l->conv[0], NULL, err))
+    if (norm(p, &a, x, l->norm[0], err) || linear(p, &qkv, &a, l->conv[0], err))
         return -1;
     count_matmul(p, piece, rows, l->in);
     count_matmul(p, piece, l->in, rows);
@@ -415,28 +482,21 @@ static int run_attention(struct vae_pass *p, const struct vae_layer *l, struct v
     if (shares != scores)
         vae_memory_drop(p->memory, shares);
     vae_drop(p, &qkv);
-    struct vae_activation y = new_like(p, x, l->out);
-    if (linear(p, &y, &a, l->conv[1], x, err))
+    struct vae_activation y = new_wide_like(p, x, l->out);
+    if (linear(p, &y, &a, l->conv[1], err) ||
+        (!p->dry && vae_add(p->v->nn, vae_at(p, &y), vae_at(p, x), vae_numbers(x), err)))
         return -1;
     vae_drop(p, &a);
     become(p, x, &y);
     return 0;
 }
 
-static int run_down(struct vae_pass *p, const struct vae_layer *l, struct vae_activation *x,
-                    struct cairn_error *err)
+/* Two frames become one, but the first frame of a clip passes as it is. */
+static int halve_frames(struct vae_pass *p, const struct vae_layer *l, struct vae_activation *x,
+                        struct cairn_error *err)
 {
-    struct vae_activation y = vae_new(p, x->frames, x->height / 2, x->width / 2, l->out);
-    struct conv_step flat = {
-        .x = x, .y = &y, .weights = l->conv[0], .kernel = { 1, 3, 3 }, .stride = { 1, 2, 2 }
-    };
-    if (conv(p, &flat, err))
-        return -1;
-    become(p, x, &y);
-    if (!l->time)
-        return 0;
-    size_t alone = p->first ? 1 : 0; /* the first frame of a clip passes as it is */
-    y = vae_new(p, alone + (x->frames - alone) / 2, x->height, x->width, l->out);
+    size_t alone = p->first ? 1 : 0, rows = x->height * x->width;
+    struct vae_activation y = new_wide(p, alone + (x->frames - alone) / 2, x->height, x->width, l->out);
     struct conv_step time = { .x = x,
                               .y = &y,
                               .skip = alone,
@@ -446,19 +506,35 @@ static int run_down(struct vae_pass *p, const struct vae_layer *l, struct vae_ac
                               .stride = { 2, 1, 1 },
                               .pad = { 1, 0, 0 },
                               .keep = 1 };
-    if (alone && copy_frame(p, &y, x, err))
+    if (alone && !p->dry && vae_widen(p->v->nn, vae_at(p, &y), vae_at(p, x), rows * l->out, err))
         return -1;
     if (x->frames > alone) {
         if (conv(p, &time, err))
             return -1;
     } else {
-        size_t frame = x->height * x->width * x->channels * nn_elem_bytes(p->v->nn);
+        size_t frame = frame_bytes(p, x);
         struct vae_past *past = next_past(p, frame);
         if (!p->last && keep_frames(p, past, vae_at(p, x), 1, frame, 1, err))
             return -1;
     }
     become(p, x, &y);
     return 0;
+}
+
+static int run_down(struct vae_pass *p, const struct vae_layer *l, struct vae_activation *x,
+                    struct cairn_error *err)
+{
+    if (become_narrow(p, x, err))
+        return -1;
+    struct vae_activation y = { 0, x->frames, x->height / 2, x->width / 2, l->out, !l->time };
+    struct conv_step flat = {
+        .x = x, .y = &y, .weights = l->conv[0], .kernel = { 1, 3, 3 }, .stride = { 1, 2, 2 }
+    };
+    y = reserve(p, y);
+    if (conv(p, &flat, err))
+        return -1;
+    become(p, x, &y);
+    return l->time ? halve_frames(p, l, x, err) : 0;
 }
 
 /* Frames from `alone` on become two each. */
@@ -495,9 +571,9 @@ static int double_frames(struct vae_pass *p, const struct vae_layer *l, struct v
 static int run_up(struct vae_pass *p, const struct vae_layer *l, struct vae_activation *x,
                   struct cairn_error *err)
 {
-    if (l->time && double_frames(p, l, x, err))
+    if (become_narrow(p, x, err) || (l->time && double_frames(p, l, x, err)))
         return -1;
-    struct vae_activation y = vae_new(p, x->frames, 2 * x->height, 2 * x->width, l->out);
+    struct vae_activation y = new_wide(p, x->frames, 2 * x->height, 2 * x->width, l->out);
     struct conv_step flat = {
         .x = x, .y = &y, .weights = l->conv[0], .kernel = { 1, 3, 3 }, .pad = { 0, 1, 1 }, .double_size = true
     };
@@ -551,10 +627,10 @@ int vae_run_layers(struct vae_pass *p, const struct vae_layers *layers, struct v
             r = run_up(p, l, x, err);
             break;
         case VAE_HEAD:
-            r = run_head(p, l, x, err);
+            r = run_head(p, l, x, i + 1 == layers->n, err);
             break;
         case VAE_MIX:
-            r = run_mix(p, l, x, err);
+            r = run_mix(p, l, x, i + 1 == layers->n, err);
             break;
         case VAE_STAGE:
             from = *x;

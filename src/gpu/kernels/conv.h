@@ -19,10 +19,10 @@ struct conv_size {
 
 struct conv_args {
     struct k_fault *fault;
-    void *y;              /* out */
+    void *y;              /* out; f32 where y_f32 */
     const void *x, *past; /* past is [past_frames][height][width][channels]; may be NULL */
     const void *w;        /* [filters][kernel.t][kernel.h][kernel.w][channels] */
-    const void *residual; /* laid out as y, added to the result; may be NULL */
+    const void *residual; /* as y, and added to it; may be NULL; where y_f32 it is NULL or y */
     const float *bias;    /* for each filter; may be NULL */
     void *rows;           /* of conv_rows: out */
     k_i64 past_frames, channels, filters;
@@ -30,6 +30,7 @@ struct conv_args {
     k_i64 first, count;                            /* of conv_rows: pixels of the result */
     k_i64 first_t, count_t;                        /* of conv_rows: the kernel's frames */
     k_u32 double_size;
+    k_u32 y_f32;
 };
 
 /* conv_rows: what each pixel of the result sees, as a row [count_t][kernel.h][kernel.w][channels] for a matmul.
@@ -60,7 +61,7 @@ struct conv_wgmma_args {
     int channels, filters, past_frames; /* past_frames 0: there is no past */
     int in_t, kernel_t, kernel_h, kernel_w, stride_t, stride_h, stride_w, pad_t, pad_h, pad_w, out_t, out_h,
         out_w;
-    int double_size;
+    int double_size, y_f32;
     int has_halo; /* a patch of x is for all of the kernel's pixels; else for one */
     int patch_w, patch_h, blocks_across;
     int tiles_n, tiles_w, tiles_h, classes; /* classes: 4 with double_size, else 1 */

@@ -28,7 +28,8 @@ struct norm_args {
     float epsilon, w_plus;
 };
 
-/* norm_silu: y = silu(x / max(|x|, 1e-12) sqrt(columns) w), as in the VAEs of Wan; y may be x.  NORM_SILU_GROUPS groups. */
+/* norm_silu: y = silu(x / max(|x|, 1e-12) sqrt(columns) w), as in the VAEs of Wan; y may be x.  norm_silu_wide: x
+ * is f32, and y is not x.  NORM_SILU_GROUPS groups. */
 #define NORM_SILU_ROWS(columns) ((columns) > 1024 ? 8 : (columns) > 256 ? 64 : 256) /* of a group */
 #define NORM_SILU_GROUPS(rows, columns) (((rows) + NORM_SILU_ROWS(columns) - 1) / NORM_SILU_ROWS(columns))
 struct norm_silu_args {

@@ -92,6 +92,40 @@ static void a_residual_may_be_the_result(void)
     close_all();
 }
 
+/* In bf16 an f32 sum keeps what is far below its last bit. */
+static void an_f32_sum_is_not_rounded(void)
+{
+    struct nn narrow;
+    enum { COUNT = PIXELS * OUT };
+    CHECK(!gpu_open("cpu", &g, &err));
+    CHECK(!nn_open(&narrow, g, GPU_BF16, &err));
+    uint16_t *x = ARENA_NEW(&arena, uint16_t, PIXELS * IN), *w = ARENA_NEW(&arena, uint16_t, OUT * 27 * IN);
+    float *sum = ARENA_NEW(&arena, float, COUNT), *row = ARENA_NEW(&arena, float, PIXELS *IN), silu[IN];
+    for (size_t i = 0; i < PIXELS * IN; i++)
+        x[i] = 0x3f80;            /* 1 */
+    w[(2 * 9 + 4) * IN] = 0x3a80; /* 2^-10, for the pixel itself, and the first filter */
+    for (size_t i = 0; i < COUNT; i++)
+        sum[i] = 100;
+    struct nn_conv c = causal(NULL, NULL, sum, 1);
+    c.x = x, c.w = w, c.residual = sum, c.y_f32 = true;
+    CHECK(!nn_conv(&narrow, &c, &err));
+    for (size_t i = 0; i < COUNT; i++)
+        CHECK(sum[i] == (i % OUT ? 100 : 100 + 1.0f / 1024));
+    float *other = ARENA_NEW(&arena, float, COUNT);
+    c.y = other;
+    CHECK(nn_conv(&narrow, &c, &err) == -1 && err.code == CAIRN_EUSAGE);
+    /* and its norm reads all of it */
+    for (size_t i = 0; i < IN; i++)
+        row[i] = 1 + (float)i / 4096, silu[i] = 1;
+    struct nn_norm_silu n = { .x = row, .y = x, .w = silu, .rows = 1, .columns = IN, .wide = true };
+    CHECK(!nn_norm_silu(&narrow, &n, &err));
+    for (size_t i = 0; i < IN; i++)
+        CHECK(x[i] == 0x3f3b); /* silu(1) */
+    nn_close(&narrow);
+    gpu_close(g);
+    arena_release(&arena);
+}
+
 /* Debug kernels gather rows in memory, on every device. */
 static void scratch_grows_when_it_is_needed(void)
 {
@@ -116,7 +150,7 @@ static void norm_silu_of_a_row_of_zeros_is_zeros(void)
     open_all();
     float *x = numbers(3 * 96), *w = numbers(96), *y = ARENA_NEW(&arena, float, 3 * 96);
     memset(x + 96, 0, 96 * sizeof(*x));
-    struct nn_norm_silu n = { x, y, w, 3, 96 };
+    struct nn_norm_silu n = { .x = x, .y = y, .w = w, .rows = 3, .columns = 96 };
     CHECK(!nn_norm_silu(&nn, &n, &err));
     double square = 0;
     for (size_t i = 0; i < 96; i++)
@@ -133,6 +167,7 @@ int main(void)
 {
     RUN(a_clip_in_parts_is_the_clip);
     RUN(a_residual_may_be_the_result);
+    RUN(an_f32_sum_is_not_rounded);
     RUN(scratch_grows_when_it_is_needed);
     RUN(norm_silu_of_a_row_of_zeros_is_zeros);
     return check_done();
