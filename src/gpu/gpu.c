@@ -80,6 +80,13 @@ static int find_device(const char *name, struct gpu_info *out, struct cairn_erro
     struct gpu_info *infos;
     char **reasons;
     size_t n, n_reasons;
+    if (!strcmp(name, "cpu")) { /* does not ask a driver, which might not answer */
+        infos = NULL, n = 0;
+        if (gpu_host.list(&a, &infos, &n, err))
+            return -1;
+        *out = infos[0];
+        return 0;
+    }
     gpu_list(&a, &infos, &n, &reasons, &n_reasons);
     for (size_t i = 0; i < n; i++)
         if (is_asked_for(&infos[i], name)) {

@@ -54,10 +54,11 @@ static int open_named(const char *name, bool allow_cpu, struct gpu **g, struct a
 int start_open_device(const struct job_config *c, struct arena *a, struct train_options *o,
                       struct cairn_error *err)
 {
-    struct gpu_info *list;
-    char **reasons;
-    size_t n, n_reasons;
-    gpu_list(a, &list, &n, &reasons, &n_reasons);
+    struct gpu_info *list = NULL;
+    char **reasons = NULL;
+    size_t n = 0, n_reasons = 0;
+    if (strcmp(c->train.device, "cpu") != 0) /* does not ask a driver, which might not answer */
+        gpu_list(a, &list, &n, &reasons, &n_reasons);
     const char *name = device_name(c->train.device, list, n, a);
     bool allowed = allows_cpu(c, o);
     if (open_named(name, allowed, &o->g, a, &o->why_device, err)) {
