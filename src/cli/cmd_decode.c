@@ -10,6 +10,7 @@
 #include "os/path.h"
 #include "start/device_memory.h"
 #include "start/own_env.h"
+#include "start/restart.h"
 #include "start/watch_calls.h"
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,8 @@
 struct options {
     const char *vae, *out, *device;
     int hang_after_s;
+    int argc; /* for a restart after a call that never returned */
+    char **argv;
 };
 
 /* A picture or clip of another format, not a folder. */
@@ -71,20 +74,36 @@ static int decode_all(const struct options *w, char **files, int n, struct gpu *
     return r;
 }
 
+/* Called by the watchdog thread. */
+static void restart_hung(const struct cairn_error *why)
+{
+    restart_encoder(why, ENCODE_VAE);
+}
+
+static int open_device(const struct options *w, struct gpu **g, struct arena *a, struct cairn_error *err)
+{
+    const char *device = w->device ? w->device : "auto";
+    own_env_apply(&stderr_messages);
+    restart_prepare(w->argc, w->argv, true, NULL, &stderr_messages, a);
+    return watch_calls(w->hang_after_s, restart_hung, &stderr_messages, err) ||
+                   gpu_open(restart_wants_encoder_on_cpu(ENCODE_VAE) ? "cpu" : device, g, err)
+               ? -1
+               : 0;
+}
+
 static int run_decode(const struct options *w, char **files, int n)
 {
+    CLEANUP(arena_release) struct arena a = { 0 };
     struct cairn_error err = { 0 };
     struct gpu *g = NULL;
-    own_env_apply(&stderr_messages);
-    int r = watch_calls(w->hang_after_s, NULL, &stderr_messages, &err) ||
-            gpu_open(w->device ? w->device : "auto", &g, &err) || decode_all(w, files, n, g, &err);
+    int r = open_device(w, &g, &a, &err) || decode_all(w, files, n, g, &err);
     gpu_close(g);
     return r ? print_error(&err) : EXIT_FINE;
 }
 
 int cmd_decode(int argc, char **argv)
 {
-    struct options w = { .hang_after_s = WATCH_DEFAULT_S };
+    struct options w = { .hang_after_s = WATCH_DEFAULT_S, .argc = argc, .argv = argv };
     int rest;
     const struct opt_row rows[] = {
         OPT_STR('o', "out", &w.out, "FILE", "picture (.png), clip (.mp4), or a folder"),

@@ -2,7 +2,6 @@
 #include "start/restart.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "encode/encode_device.h"
 #include "os/file.h"
 #include "os/process.h"
 #include "record/runs.h"
@@ -177,6 +176,11 @@ int restart_set_encoders(struct job_config *c, struct cairn_error *err)
     return self.encoders & ENCODE_VAE ? config_set(c, "the restart", "vae.device", "cpu", err) : 0;
 }
 
+bool restart_wants_encoder_on_cpu(enum encode_part part)
+{
+    return self.encoders & part;
+}
+
 const char *restart_workaround(void)
 {
     return workarounds[self.rung.workaround].name;
@@ -212,14 +216,14 @@ static void start_again(const struct restart_rung *p, unsigned encoders, const c
 }
 
 /* An encoder only prepares data, so that no workaround is tried for it. */
-static void restart_encoder(const struct cairn_error *why, unsigned encoder)
+void restart_encoder(const struct cairn_error *why, enum encode_part part)
 {
     struct cairn_error err = *why;
     char words[64];
-    snprintf(words, sizeof(words), "with %s on the CPU", encode_part_name((enum encode_part)encoder));
-    cairn_hint(&err, "restarting %s; the caches that were made are kept", words);
+    snprintf(words, sizeof(words), "with %s on the CPU", encode_part_name(part));
+    cairn_hint(&err, "restarting %s; the files that were made are kept", words);
     message_error(self.messages, &err);
-    start_again(&self.rung, self.encoders | encoder, why->msg, words);
+    start_again(&self.rung, self.encoders | part, why->msg, words);
 }
 
 void restart_now(const struct cairn_error *why, bool once)
@@ -230,7 +234,7 @@ void restart_now(const struct cairn_error *why, bool once)
     if (!self.argv)
         return;
     if (encoder) {
-        restart_encoder(why, encoder);
+        restart_encoder(why, (enum encode_part)encoder);
         return;
     }
     read_latest(latest);

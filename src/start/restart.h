@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/message_sink.h"
+#include "encode/encode_device.h"
 #include "gpu/gpu.h"
 #include "train/config.h"
 #include <stdbool.h>
@@ -36,6 +37,10 @@ void restart_apply(void);
 bool restart_wants_cpu(void);
 /* Encoders in which a call never returned compute on the CPU from then on. */
 int restart_set_encoders(struct job_config *c, struct cairn_error *err);
+/* The same for a command without a configuration. */
+bool restart_wants_encoder_on_cpu(enum encode_part part);
+/* Restarts with this encoder on the CPU; returns only if it cannot. */
+void restart_encoder(const struct cairn_error *why, enum encode_part part);
 const char *restart_workaround(void); /* its name, for run.json; NULL: none */
 const char *restart_why(void);        /* why the last process was restarted; NULL: this is the first one */
 /* The device decides which workarounds apply. */

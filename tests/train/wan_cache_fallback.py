@@ -74,6 +74,8 @@ def without_trouble():
 def the_cpu_is_asked_for():
     done = HOME.cache('cpu-text', *GPU, env=fake(HOME), text_encoder__device='cpu')
     yield from complete(HOME, 'cpu-text', done, is_text, [('text encoder: cpu', 1), ('VAE: hip:0', 1), (FELL_BACK, 0)])
+    done = HOME.cache('cpu-both', '--hang-after=1', '--device=cpu', env=fake(HOME, 'block=hipInit:1'))
+    yield from complete(HOME, 'cpu-both', done, everything, [(RESTARTED, 0), (FELL_BACK, 0)])
     done = HOME.cache('cpu-vae', *GPU, env=fake(HOME), vae__device='cpu')
     yield from complete(HOME, 'cpu-vae', done, is_latents, [('text encoder: hip:0', 1), ('VAE: cpu', 1), (FELL_BACK, 0)])
 
@@ -136,10 +138,12 @@ def decoding():
     HOME.cache('shown', '--device=cpu')
     pictures = {}
     for name, more, times in (('cpu', {}, 0), ('bf16', fake(HOME), 0), ('f32', {**fake(HOME), 'FAKE_GFX': 'gfx1030'}, 0),
-                              ('failed', fake(HOME, 'fail=hipModuleLaunchKernel:5:1'), 1), ('hung', fake(HOME, 'hang=hipModuleLaunchKernel:5'), 1)):
+                              ('failed', fake(HOME, 'fail=hipModuleLaunchKernel:5:1'), 1), ('hung', fake(HOME, 'hang=hipModuleLaunchKernel:5'), 1),
+                              ('stuck', fake(HOME, 'block=hipModuleLaunchKernel:5'), 0),
+                              ('stuck-early', fake(HOME, 'block=hipInit:1'), 0)):
         done = HOME.decode('shown/stone_0016x0016_wan.safetensors', name + '.png', '--hang-after=1',
                            '--device=' + ('hip:0' if more else 'cpu'), env=more)
-        if done.returncode or done.stderr.count(FELL_BACK) != times:
+        if done.returncode or done.stderr.count(FELL_BACK) != times or done.stderr.count(RESTARTED) != name.startswith('stuck'):
             yield f'{name}: exit {done.returncode}: {done.stderr}'
             continue
         with open(f'{HOME.path}/{name}.png', 'rb') as f:
