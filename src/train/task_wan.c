@@ -129,6 +129,7 @@ static void close_task(struct task *task)
     if (t->wan)
         model_close(&t->wan->model);
     batches_close(t->batches);
+    batches_close(t->regularisation);
     video_cache_close(t->cache);
     wan_job_free_batch(&t->host);
     wan_files_release(&t->files);

@@ -69,7 +69,8 @@ static size_t cells_of(const struct video_item *item)
 
 static size_t clean_frames(const struct wan_job *t, const struct video_item *item)
 {
-    return t->keys.train.clean_first_frame && item->frames > 1 ? 1 : 0;
+    bool wanted = t->keys.train.clean_first_frame || item->use.clean_first_frame;
+    return wanted && t->kind == WAN_TI2V_5B && item->frames > 1 ? 1 : 0;
 }
 
 /* x = (1 - t) latents + t noise, and the target noise - latents.  Clean frames have no noise. */
@@ -142,7 +143,9 @@ static const struct video_item *text_of(const struct wan_job *t, const struct vi
     double u[2] = { 1, 1 };
     if (t->empty.text_path)
         noise_uniform(place, CAPTION_DRAW, u);
-    return u[0] < t->keys.data.caption_dropout ? &t->empty : item;
+    double share =
+        t->keys.data.caption_dropout > 0 ? t->keys.data.caption_dropout : item->use.caption_dropout;
+    return u[0] < share ? &t->empty : item;
 }
 
 enum { STEP_DRAW = 0x7fffffff }; /* the draw that belongs to a step, and to none of its samples */
@@ -175,14 +178,25 @@ size_t wan_job_expert(const struct wan_job *t, uint64_t step)
     return t->both && side_of_step(t, step) == FLOW_HIGH ? 1 : 0;
 }
 
+/* ai-toolkit: regularisation sets have the steps 0, 2, 4 and so on. */
+static struct batches_sample sample_at(const struct wan_job *t, uint64_t step, size_t k,
+                                       const struct batches **order)
+{
+    *order = t->batches;
+    if (t->regularisation && step % 2 == 0)
+        *order = t->regularisation;
+    return batches_at(*order, t->regularisation ? step / 2 : step, k);
+}
+
 double wan_job_step_cost(const struct task *task, uint64_t step)
 {
     const struct wan_job *t = (const struct wan_job *)task;
     const struct wan_shape *s = &t->shape;
     double width = (double)s->width, cost = 0;
     double linears = 6 * width * width + 2 * width * (double)s->ffn + 2 * width * (double)s->text_rows;
+    const struct batches *order;
     for (size_t i = 0; i < (size_t)task->step_units; i++) {
-        const struct video_item *item = video_cache_item(t->cache, batches_at(t->batches, step, i).item);
+        const struct video_item *item = video_cache_item(t->cache, sample_at(t, step, i, &order).item);
         double tokens = (double)wan_tokens(size_of(item));
         cost += tokens * (linears + 2 * width * tokens);
     }
@@ -199,7 +213,8 @@ int wan_job_put(struct task *task, struct work *w, size_t slot, uint64_t step, s
     if (reserve(t, n, err))
         return -1;
     for (size_t i = 0; i < n; i++) {
-        struct batches_sample b = batches_at(t->batches, step, micro * n + i);
+        const struct batches *order;
+        struct batches_sample b = sample_at(t, step, micro * n + i, &order);
         item = video_cache_item(t->cache, b.item);
         struct flow_draw draw = {
             .place = { (uint64_t)c->train.seed, step, (uint32_t)(micro * n + i) },
@@ -208,10 +223,11 @@ int wan_job_put(struct task *task, struct work *w, size_t slot, uint64_t step, s
             .side = side,
             .epoch = b.epoch,
             .position = b.position,
-            .per_epoch = batches_per_epoch(t->batches) * (uint64_t)c->train.batch,
+            .per_epoch = batches_per_epoch(order) * (uint64_t)c->train.batch,
         };
         struct sample s = { .item = item, .text = text_of(t, item, &draw.place), .place = draw.place };
         flow_time_draw(&t->flow, &draw, &s.time);
+        s.time.weight *= item->use.weight;
         task->data_failed = put_sample(t, &s, i, err);
         if (task->data_failed)
             return -1;

@@ -201,7 +201,7 @@ static int cache_folders(struct wan_job *t, struct video_cache_options *o, struc
     if (!wan_cache_is_needed(config_of(t)))
         return 0;
     if (wan_cache_check(config_of(t), &o->needs, err) || wan_cache_dataset(config_of(t), NULL, &d, err) ||
-        make_caches(t, d, err))
+        wan_cache_check_use(d, err) || make_caches(t, d, err))
         return -1;
     wan_cache_list(d, t->task.env.arena, o);
     return 0;
@@ -212,7 +212,7 @@ static int plan_dataset(struct wan_job *t, struct cairn_error *err)
     CLEANUP(dataset_cleanup) struct dataset *d = NULL;
     struct video_needs needs = needs_of(t);
     return wan_cache_check(config_of(t), &needs, err) || wan_cache_dataset(config_of(t), NULL, &d, err) ||
-                   size_of_dataset(t, d, err)
+                   wan_cache_check_use(d, err) || size_of_dataset(t, d, err)
                ? -1
                : 0;
 }
@@ -221,7 +221,10 @@ static int plan_dataset(struct wan_job *t, struct cairn_error *err)
 
 static int open_empty_caption(struct wan_job *t, const struct video_cache_options *o, struct cairn_error *err)
 {
-    if (t->keys.data.caption_dropout <= 0)
+    bool is_used = t->keys.data.caption_dropout > 0;
+    for (size_t i = 0; i < video_cache_count(t->cache); i++)
+        is_used = is_used || video_cache_item(t->cache, i)->use.caption_dropout > 0;
+    if (!is_used)
         return 0;
     for (size_t i = 0; i < o->n_paths; i++) {
         const char *path = cache_prompt_path(t->task.env.arena, o->paths[i], "");
@@ -230,13 +233,44 @@ static int open_empty_caption(struct wan_job *t, const struct video_cache_option
         t->empty.text_path = path;
         return video_item_open_text(&t->empty, &o->needs, err);
     }
-    cairn_fail(err, CAIRN_EUSAGE, "data.caption_dropout is set, but the empty caption is not cached");
+    cairn_fail(err, CAIRN_EUSAGE, "captions are to be dropped, but the empty caption is not cached");
     return cairn_hint(err, "let `cairn cache` make the caches, or set data.caption_dropout to 0");
+}
+
+/* The order of the items that are, or are not, of regularisation sets; none: out stays NULL. */
+static int open_order(const struct wan_job *t, const struct validation_split *split, bool regularisation,
+                      struct batches **out, struct cairn_error *err)
+{
+    const struct job_config *c = config_of(t);
+    size_t n_items = 0, *items = NULL;
+    for (size_t i = 0; i < split->n_train; i++) {
+        const struct video_use *use = &video_cache_item(t->cache, split->train[i])->use;
+        for (size_t k = 0; k < use->repeats && use->is_regularisation == regularisation; k++)
+            *ARENA_PUSH(t->task.env.arena, items, n_items) = split->train[i];
+    }
+    struct batches_options b = {
+        .cache = t->cache,
+        .items = items,
+        .n_items = n_items,
+        .batch = (size_t)c->train.batch,
+        .each = (size_t)c->train.accumulate,
+        .seed = (uint64_t)c->train.seed,
+    };
+    return n_items ? batches_open(out, &b, err) : 0;
+}
+
+static int open_batches(struct wan_job *t, const struct validation_split *split, struct cairn_error *err)
+{
+    if (open_order(t, split, false, &t->batches, err) || open_order(t, split, true, &t->regularisation, err))
+        return -1;
+    if (t->batches)
+        return 0;
+    cairn_fail(err, CAIRN_EUSAGE, "data.path: all items are of regularisation sets (is_reg)");
+    return cairn_hint(err, "a job needs a dataset without is_reg");
 }
 
 static int open_caches(struct wan_job *t, struct cairn_error *err)
 {
-    const struct job_config *c = config_of(t);
     struct video_cache_options o = { .needs = needs_of(t) };
     struct validation_split split;
     if (cache_folders(t, &o, err))
@@ -252,19 +286,7 @@ static int open_caches(struct wan_job *t, struct cairn_error *err)
     say_skipped(t, &info->unwanted, "of files or sizes that the dataset does not have");
     if (choose_items(t, &split, err))
         return -1;
-    size_t n_items = 0, *items = NULL;
-    for (size_t i = 0; i < split.n_train; i++)
-        for (size_t k = 0; k < video_cache_item(t->cache, split.train[i])->repeats; k++)
-            *ARENA_PUSH(t->task.env.arena, items, n_items) = split.train[i];
-    struct batches_options b = {
-        .cache = t->cache,
-        .items = items,
-        .n_items = n_items,
-        .batch = (size_t)c->train.batch,
-        .each = (size_t)c->train.accumulate,
-        .seed = (uint64_t)c->train.seed,
-    };
-    return batches_open(&t->batches, &b, err);
+    return open_batches(t, &split, err);
 }
 
 /* A plan takes the size from the caches, or where there are none, from data.size.  That of the command line comes first. */

@@ -27,7 +27,8 @@ struct wan_job {
     struct wan_shape shape;
     struct video_cache *cache; /* NULL: there are no data, and only the size is asked for */
     struct batches *batches;
-    size_t *val_items; /* held out */
+    struct batches *regularisation; /* of ai-toolkit, for every other step; NULL: none */
+    size_t *val_items;              /* held out */
     size_t n_val;
     size_t clips, images; /* that can be used, with those held out */
     struct wan *wan;
@@ -38,7 +39,7 @@ struct wan_job {
     size_t cells;              /* of the largest latent, in one channel */
     struct wan_pixels largest; /* the same */
     struct video_item planned; /* without caches: its size alone */
-    struct video_item empty;   /* the text of the empty caption alone; used with data.caption_dropout */
+    struct video_item empty;   /* the text of the empty caption alone; for captions that are dropped */
     struct wan_host_batch host;
 };
 

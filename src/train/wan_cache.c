@@ -223,6 +223,33 @@ int wan_cache_check(const struct job_config *c, const struct video_needs *needs,
     return 0;
 }
 
+static int refuse(const struct dataset_block *b, const char *what, const char *remedy,
+                  struct cairn_error *err)
+{
+    cairn_fail(err, CAIRN_EUSAGE, "the dataset %s: cairn cannot train with %s", b->name, what);
+    return cairn_hint(err, "%s", remedy);
+}
+
+int wan_cache_check_use(const struct dataset *d, struct cairn_error *err)
+{
+    for (size_t i = 0; i < dataset_count(d); i++) {
+        const struct dataset_item *item = dataset_item(d, i);
+        const struct dataset_block *b = item->block;
+        if (b->network_weight != 1)
+            return refuse(b, "network_weight: the LoRA has one strength for all items",
+                          "remove it; loss_multiplier makes items count more or less", err);
+        if (b->alpha_mask || item->mask_path)
+            return refuse(
+                b, b->alpha_mask ? "alpha_mask: the loss has no mask" : "mask_path: the loss has no mask",
+                "remove it, or crop the images to what is to be learned", err);
+        if (b->loss_multiplier < 0)
+            return refuse(b, "a loss_multiplier below 0", "use a number from 0 on", err);
+        if (b->caption_dropout < 0 || b->caption_dropout > 1)
+            return refuse(b, "a caption_dropout_rate that is no share", "use a number from 0 to 1", err);
+    }
+    return 0;
+}
+
 int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gpu *g, struct arena *a,
                   struct cache_job *out, struct cairn_error *err)
 {
@@ -271,6 +298,18 @@ static int by_path(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
+/* As ai-toolkit trains: every loss has its dataset's multiplier, whether or not it is of a regularisation set. */
+static struct video_use use_of(const struct dataset_block *b)
+{
+    return (struct video_use){
+        .repeats = b->repeats,
+        .weight = b->loss_multiplier,
+        .caption_dropout = b->caption_dropout,
+        .clean_first_frame = b->first_frame,
+        .is_regularisation = b->is_regularisation,
+    };
+}
+
 void wan_cache_list(const struct dataset *d, struct arena *a, struct video_cache_options *out)
 {
     size_t n = dataset_count(d), n_paths = 0, n_wanted = 0;
@@ -282,7 +321,7 @@ void wan_cache_list(const struct dataset *d, struct arena *a, struct video_cache
             continue;
         if (!is_listed(paths, n_paths, item->block->cache_directory))
             paths[n_paths++] = arena_strdup(a, item->block->cache_directory);
-        wanted[n_wanted++] = (struct video_cache_wanted){ cache_item_path(a, item), item->block->repeats };
+        wanted[n_wanted++] = (struct video_cache_wanted){ cache_item_path(a, item), use_of(item->block) };
     }
     qsort(wanted, n_wanted, sizeof(*wanted), by_path);
     out->paths = paths;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Items of one latent size. */
+/* Items that may be in one batch. */
 struct group {
     size_t first, n;  /* in items */
     uint64_t batches; /* number of batches of the groups before */
@@ -25,10 +25,17 @@ struct sized {
     size_t index;
 };
 
+/* Items of one batch have one size, and all or none of them a clean first frame. */
+static int compare(const struct video_item *x, const struct video_item *y)
+{
+    int order = video_item_compare_size(x, y);
+    return order ? order : x->use.clean_first_frame - y->use.clean_first_frame;
+}
+
 static int by_size(const void *a, const void *b)
 {
     const struct sized *x = a, *y = b;
-    int order = video_item_compare_size(x->item, y->item);
+    int order = compare(x->item, y->item);
     return order ? order : x->index < y->index ? -1 : x->index > y->index;
 }
 
@@ -36,7 +43,7 @@ static void fill_groups(struct batches *b, const struct sized *sorted, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         b->items[i] = sorted[i].index;
-        if (!i || video_item_compare_size(sorted[i - 1].item, sorted[i].item))
+        if (!i || compare(sorted[i - 1].item, sorted[i].item))
             b->groups[b->n_groups++] = (struct group){ .first = i };
         b->groups[b->n_groups - 1].n++;
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The order of training: which item is sample k of a step.
  *
- * A batch has items of one latent size (frames, height, width) only.  In each epoch every size has as many
+ * A batch has items of one latent size (frames, height, width) only, all or none of them with a clean first
+ * frame.  In each epoch every size has as many
  * batches as its items fill; items are shuffled within their size, then the batches of all sizes.  Where the
  * last batch of a size is not full, it goes on with the first items of the same shuffle, so that every batch
  * has the same number of samples: an epoch uses every item once, and up to one batch per size twice or, where
@@ -36,7 +37,8 @@ void batches_close(struct batches *b);
 void batches_cleanup(struct batches **b); /* for CLEANUP */
 
 uint64_t batches_per_epoch(const struct batches *b);
-size_t batches_sizes(const struct batches *b); /* different latent sizes */
+size_t
+batches_sizes(const struct batches *b); /* different latent sizes, with and without a clean first frame */
 /* Sample k, below batch × each, of a step; samples of a batch follow one another. */
 struct batches_sample batches_at(const struct batches *b, uint64_t step, size_t k);
 

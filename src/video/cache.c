@@ -23,7 +23,7 @@ struct video_cache {
 struct candidate {
     const char *name, *path;
     const char *text, *clip_text; /* paths; NULL: not there */
-    size_t repeats;
+    struct video_use use;
 };
 
 struct listing {
@@ -78,14 +78,14 @@ static int by_wanted_path(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-/* How often a file is in an epoch; 0: the dataset does not have it. */
-static size_t repeats_of(const struct video_cache_options *o, const char *path)
+/* 0 repeats: the dataset does not have the file. */
+static struct video_use use_of(const struct video_cache_options *o, const char *path)
 {
-    const struct video_cache_wanted key = { path, 0 }, *found;
+    const struct video_cache_wanted key = { .path = path }, *found;
     if (!o->wanted)
-        return 1;
+        return (struct video_use){ .repeats = 1, .weight = 1 };
     found = bsearch(&key, o->wanted, o->n_wanted, sizeof(key), by_wanted_path);
-    return found ? found->repeats : 0;
+    return found ? found->use : (struct video_use){ 0 };
 }
 
 static void list_name(struct listing *l, const char *dir, const char *name)
@@ -100,8 +100,8 @@ static void list_name(struct listing *l, const char *dir, const char *name)
                                .path = arena_printf(l->arena, "%s/%s", dir, name),
                                .text = text_path(l, dir, name, n.stem),
                                .clip_text = text_path(l, dir, name, n.clip_stem) };
-        c.repeats = repeats_of(l->o, c.path);
-        if (!c.repeats)
+        c.use = use_of(l->o, c.path);
+        if (!c.use.repeats)
             skip(&l->info->unwanted, name);
         else if (c.text || c.clip_text)
             *ARENA_PUSH(l->arena, l->list, l->n) = c;
@@ -250,7 +250,7 @@ static int read_headers(struct video_cache *c, struct listing *l, const struct v
     for (size_t i = 0; i < l->n; i++) {
         c->items[i].name = arena_strndup(
             &c->arena, l->list[i].name, strlen(l->list[i].name) - strlen("_" CACHE_NAME_ARCH ".safetensors"));
-        c->items[i].repeats = l->list[i].repeats;
+        c->items[i].use = l->list[i].use;
     }
     CLEANUP(mem_free) struct cairn_error *why = calloc(l->n, sizeof(*why));
     if (!why)

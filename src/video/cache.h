@@ -14,7 +14,7 @@ struct video_cache;
 /* One of the latents files of a dataset. */
 struct video_cache_wanted {
     const char *path;
-    size_t repeats; /* of the item in an epoch */
+    struct video_use use;
 };
 
 struct video_cache_options {

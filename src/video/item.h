@@ -32,6 +32,15 @@ struct video_tensor {
     uint64_t values; /* 0: the item has no such tensor */
 };
 
+/* How a dataset wants an item to be trained on. */
+struct video_use {
+    size_t repeats;         /* in an epoch */
+    double weight;          /* of its loss */
+    double caption_dropout; /* share of its samples with the empty caption */
+    bool clean_first_frame; /* no noise and no loss on it */
+    bool is_regularisation; /* ai-toolkit: such items have every other step to themselves */
+};
+
 struct video_item {
     const char *name; /* of the latents file, without its folder and "_wan.safetensors" */
     const char *path, *text_path;
@@ -40,7 +49,7 @@ struct video_item {
     size_t image_channels;        /* 0: no image latents */
     size_t clip_tokens, clip_dim; /* 0: no CLIP features */
     bool is_clip;                 /* the cache of a clip, not of a still image */
-    size_t repeats;               /* in an epoch */
+    struct video_use use;
     struct video_tensor parts[VIDEO_PARTS];
 };
 
