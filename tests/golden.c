@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 static const struct golden_kind *const kinds[] = {
-    &golden_gpt,   &golden_adamw, &golden_adamw8, &golden_fp8,  &golden_times,
+    &golden_gpt,   &golden_adamw, &golden_adamw8, &golden_fp8,  &golden_times, &golden_solver,
     &golden_cache, &golden_lora,  &golden_wan,    &golden_umt5, &golden_vae,
 };
 

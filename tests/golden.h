@@ -37,7 +37,9 @@ struct golden_kind {
     int (*run)(struct golden *c);
 };
 extern const struct golden_kind golden_gpt, golden_adamw, golden_adamw8, golden_fp8;
-extern const struct golden_kind golden_times, golden_cache, golden_lora, golden_wan, golden_umt5, golden_vae;
+extern const struct golden_kind golden_times, golden_solver, golden_cache, golden_lora, golden_wan,
+    golden_umt5;
+extern const struct golden_kind golden_vae;
 
 /* All numbers of a tensor; NULL, with c->err, if it is not there. */
 float *golden_floats(struct golden *c, const struct st_file *f, const char *name, size_t *n);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Data of video models: times of flow matching, and caches as musubi-tuner writes them. */
+ * Data of video models: times of flow matching, solvers, and caches as musubi-tuner writes them. */
 #include "golden.h"
 #include "base/str.h"
 #include "os/path.h"
 #include "video/cache.h"
 #include "video/flow_time.h"
+#include "video/solver.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -172,6 +173,133 @@ static int run_times(struct golden *c)
 }
 
 const struct golden_kind golden_times = { "times", is_times, run_times };
+
+/* ---- solvers ---- */
+
+/* A run "NAME.…" of a toy model whose velocity is a x t / 1000 + b. */
+struct trajectory {
+    struct golden *c;
+    const char *run;
+    struct solver *solver;
+    const float *a, *b, *begin;
+    size_t steps, values;
+};
+
+static bool is_solver(const struct st_file *f)
+{
+    bool final = false, sigmas = false;
+    for (size_t i = 0; i < f->n_tensors; i++) {
+        final |= str_ends(f->tensors[i].name, ".euler.final");
+        sigmas |= str_ends(f->tensors[i].name, ".sigmas");
+    }
+    return final && sigmas;
+}
+
+static float *tensor_of(const struct trajectory *t, const char *name, size_t n)
+{
+    char key[128];
+    size_t got;
+    snprintf(key, sizeof(key), "%s.%s", t->run, name);
+    float *values = golden_floats(t->c, t->c->file, key, &got);
+    if (!values || got == n)
+        return values;
+    cairn_fail(&t->c->err, CAIRN_EFORMAT, "%s has %zu values, not %zu", key, got, n);
+    return NULL;
+}
+
+/* The README's tolerance for outputs in f32. */
+static int compare_values(const struct trajectory *t, const char *name, const float *got, size_t n)
+{
+    const float *want = tensor_of(t, name, n);
+    char label[160];
+    snprintf(label, sizeof(label), "%s.%s", t->run, name);
+    if (want)
+        golden_compare(t->c, label, got, want, n, 2e-5, 1);
+    return want ? 0 : -1;
+}
+
+static int compare_schedule(const struct trajectory *t)
+{
+    char key[128];
+    float *sigmas = ARENA_NEW(&t->c->arena, float, t->steps + 1);
+    float *got = ARENA_NEW(&t->c->arena, float, t->steps), *want = ARENA_NEW(&t->c->arena, float, t->steps);
+    snprintf(key, sizeof(key), "%s.timesteps", t->run);
+    const int64_t *steps = (const int64_t *)golden_bytes(t->c, t->c->file, key, NULL);
+    const struct st_tensor *tensor = st_find(t->c->file, key);
+    if (!steps || tensor->dtype != DTYPE_I64 || tensor->elements != t->steps)
+        return steps ? cairn_fail(&t->c->err, CAIRN_EFORMAT, "%s is not %zu integers", key, t->steps) : -1;
+    for (size_t i = 0; i <= t->steps; i++)
+        sigmas[i] = (float)solver_sigma(t->solver, i);
+    for (size_t i = 0; i < t->steps; i++) {
+        got[i] = (float)solver_timestep(t->solver, i);
+        want[i] = (float)steps[i];
+    }
+    golden_compare(t->c, key, got, want, t->steps, 0, 0);
+    const float *named = tensor_of(t, "sigmas", t->steps + 1);
+    snprintf(key, sizeof(key), "%s.sigmas", t->run);
+    if (named)
+        golden_compare(t->c, key, sigmas, named, t->steps + 1, 1e-7, 0);
+    return named ? 0 : -1;
+}
+
+/* All steps; `each`: every x is compared, not only the last. */
+static int compare_steps(const struct trajectory *t, bool each)
+{
+    float *x = ARENA_NEW(&t->c->arena, float, t->values), *v = ARENA_NEW(&t->c->arena, float, t->values);
+    memcpy(x, t->begin, t->values * sizeof(*x));
+    for (size_t step = 0; step < t->steps; step++) {
+        char name[32];
+        for (size_t i = 0; i < t->values; i++)
+            v[i] = (float)((double)t->a[i] * (double)x[i] * solver_timestep(t->solver, step) / 1000 +
+                           (double)t->b[i]);
+        solver_step(t->solver, x, v);
+        snprintf(name, sizeof(name), "x.%zu", step + 1);
+        if (each && compare_values(t, name, x, t->values))
+            return -1;
+    }
+    return each ? 0 : compare_values(t, "euler.final", x, t->values);
+}
+
+static int compare_run(struct trajectory *t, double shift)
+{
+    char key[128];
+    snprintf(key, sizeof(key), "%s.x.0", t->run);
+    if (!t->steps || shift <= 0)
+        return cairn_fail(&t->c->err, CAIRN_EFORMAT, "run %s has no steps, or no shift", t->run);
+    t->begin = golden_floats(t->c, t->c->file, key, &t->values);
+    t->a = t->begin ? tensor_of(t, "a", t->values) : NULL;
+    t->b = t->a ? tensor_of(t, "b", t->values) : NULL;
+    if (!t->b)
+        return -1;
+    for (int kind = SOLVER_UNIPC; kind <= SOLVER_EULER; kind++) {
+        t->solver = solver_new((enum solver_kind)kind, t->steps, shift, t->values);
+        if (!t->solver)
+            return cairn_fail(&t->c->err, CAIRN_ENOMEM, "no memory");
+        int r = compare_schedule(t) || compare_steps(t, kind == SOLVER_UNIPC);
+        solver_free(t->solver);
+        if (r)
+            return -1;
+    }
+    return 0;
+}
+
+static int run_solver(struct golden *c)
+{
+    struct json *config = golden_config(c);
+    const struct json *runs = json_get(config, "runs");
+    int r = config ? 0 : -1;
+    struct json_member m = json_first(runs);
+    if (config && !m.key)
+        r = cairn_fail(&c->err, CAIRN_EFORMAT, "the metadata lists no runs");
+    for (; m.key && !r; m = json_next(runs, m)) {
+        struct trajectory t = { .c = c, .run = m.key, .steps = (size_t)json_int(json_at(m.value, 0), 0) };
+        r = compare_run(&t, json_number(json_at(m.value, 1), 0));
+    }
+    json_free(config);
+    return r;
+}
+
+const struct golden_kind golden_solver = { "solver", is_solver, run_solver };
 
 /* ---- caches ---- */
 
