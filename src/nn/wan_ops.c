@@ -26,12 +26,15 @@ static struct nn_drop drop_at(const struct wan_at *at, enum wan_matrix which)
     };
 }
 
+/* A LoRA of scale 0 is left out, so that the base computes the same bits as without one. */
 static struct lora_call lora_of(const struct wan_at *at, enum wan_matrix which, const struct nn_drop *drop,
                                 const void *x, size_t rows)
 {
+    static const struct lora_site none = { .n = 0 };
+    const struct lora *lora = &at->m->loras[at->lora];
     return (struct lora_call){
-        .lora = &at->m->loras[at->lora],
-        .site = &wan_at_block(at)->lora[at->lora][which],
+        .lora = lora,
+        .site = lora->scale == 0 ? &none : &wan_at_block(at)->lora[at->lora][which],
         .scratch = &at->w->lora,
         .drop = drop,
         .x = x,
