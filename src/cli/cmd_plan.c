@@ -11,27 +11,48 @@
 #include "start/own_env.h"
 #include "start/read_config.h"
 #include "start/watch_calls.h"
+#include "train/fit.h"
 #include <stdlib.h>
 
-static int plan(const struct config_changes *w, const struct other_machine *machine, const char *file,
-                bool json, struct arena *a)
+struct plan_options {
+    struct config_changes changes;
+    struct other_machine machine;
+    bool fit, json;
+};
+
+/* The plan, of the configuration or of what fits. */
+static int make_plan(const struct plan_options *w, const struct train_options *o, struct train_plan *p,
+                     struct cairn_error *err)
+{
+    struct train_fit f;
+    if (!w->fit)
+        return train_plan(o, p, err);
+    if (train_fit(o, &f, err))
+        return -1;
+    for (size_t i = 0; i < f.n_lines; i++)
+        fprintf(w->json ? stderr : stdout, "%-5s%s\n", i ? "" : "fit", f.lines[i]);
+    *p = f.plan;
+    return 0;
+}
+
+static int plan(const struct plan_options *w, const char *file, struct arena *a)
 {
     struct cairn_error err = { 0 };
     struct job_config config;
     struct train_plan p;
     struct train_options o = { .config = &config, .dir = "", .talk = stderr };
     config_init(&config, a);
-    if (start_read_config(w, file, &config, &err))
+    if (start_read_config(&w->changes, file, &config, &err))
         return print_error(&err);
     own_env_apply(&stderr_messages);
     int r = watch_calls(WATCH_DEFAULT_S, NULL, &stderr_messages, &err) ||
-            (other_machine_is_given(machine) ? other_machine_open(machine, &config, a, &o, &err)
-                                             : start_open_device(&config, a, &o, &err));
+            (other_machine_is_given(&w->machine) ? other_machine_open(&w->machine, &config, a, &o, &err)
+                                                 : start_open_device(&config, a, &o, &err));
     if (!r) {
         o.stop = stop_catch(); /* so that the token cache is not left incomplete */
-        r = train_plan(&o, &p, &err);
+        r = make_plan(w, &o, &p, &err);
     }
-    if (!r && json)
+    if (!r && w->json)
         print_report(report_train_plan(&p, train_device(&o)));
     else if (!r)
         plan_print(&p, &o);
@@ -53,20 +74,19 @@ static bool parse_gib(const char *text, uint64_t *out)
 
 int cmd_plan(int argc, char **argv)
 {
-    struct config_changes w = { .steps = -1 };
+    struct plan_options w = { .changes.steps = -1 };
     struct opt_list set = { 0 };
     struct arena arena = { 0 };
-    struct other_machine machine = { 0 };
     const char *memory = NULL;
-    bool json = false;
     int rest;
     const struct opt_row rows[] = {
         OPT_LIST('s', "set", &set, "KEY=VALUE", "set a key of the configuration, overriding the file"),
-        OPT_STR('d', "device", &w.device, "NAME", "auto, cpu, hip:0, cuda:0 (default: train.device)"),
+        OPT_STR('d', "device", &w.changes.device, "NAME", "auto, cpu, hip:0, cuda:0 (default: train.device)"),
         OPT_STR(0, "memory", &memory, "GB", "plan for a device with so much memory, instead of this one"),
-        OPT_STR(0, "gfx", &machine.gfx, "NAME", "plan for this gfx target, such as gfx1151; with --memory"),
-        OPT_STR(0, "root", &machine.root, "DIR", "plan for the machine of the tree DIR"),
-        OPT_FLAG('j', "json", &json, "print JSON on stdout"),
+        OPT_STR(0, "gfx", &w.machine.gfx, "NAME", "plan for this gfx target, such as gfx1151; with --memory"),
+        OPT_STR(0, "root", &w.machine.root, "DIR", "plan for the machine of the tree DIR"),
+        OPT_FLAG(0, "fit", &w.fit, "choose quantization, recomputation and offloading so that it fits"),
+        OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
         OPT_END,
     };
     static const struct opt_usage usage = {
@@ -85,12 +105,12 @@ int cmd_plan(int argc, char **argv)
         return r;
     if (argc - rest != 1)
         r = options_error("plan", argc > rest ? "give only one configuration" : "give a configuration");
-    else if (memory && !parse_gib(memory, &machine.memory_bytes))
+    else if (memory && !parse_gib(memory, &w.machine.memory_bytes))
         r = options_error("plan", "--memory takes a number of GiB, such as 16");
     else {
-        w.set = set.item;
-        w.n_set = set.n;
-        r = plan(&w, &machine, argv[rest], json, &arena);
+        w.changes.set = set.item;
+        w.changes.n_set = set.n;
+        r = plan(&w, argv[rest], &arena);
     }
     opt_list_release(&set);
     arena_release(&arena);

@@ -137,6 +137,8 @@ int cmd_train(int argc, char **argv)
         OPT_STR('d', "device", &args.start.changes.device, "NAME",
                 "auto, cpu, hip:0, cuda:0 (default: train.device)"),
         OPT_INT('n', "steps", &args.start.changes.steps, "N", "train.steps"),
+        OPT_FLAG(0, "fit", &args.start.fit,
+                 "choose quantization, recomputation and offloading for the memory of the device"),
         OPT_FLAG(0, "dry-run", &args.start.dry_run, "print the plan and its memory; train nothing"),
         OPT_FLAG(0, "debug", &args.start.debug, "use kernels that check indices and find NaN and Inf; slow"),
         OPT_STR(0, "profile", &args.start.profile, "FILE",

@@ -12,6 +12,7 @@
 #include "start/restart.h"
 #include "start/step_evidence.h"
 #include "start/watch_calls.h"
+#include "train/fit.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -132,6 +133,26 @@ static FILE *open_events(const char *name, struct cairn_error *err)
     return NULL;
 }
 
+/* A run that goes on keeps what was chosen when it began. */
+static int fit(const struct start *s, struct cairn_error *err)
+{
+    const struct train_options *o = &s->train;
+    struct train_fit f;
+    if (!s->o->fit)
+        return 0;
+    const char *earlier = arena_printf(s->arena, "%s/config.yaml", o->dir);
+    if (o->resume && !access(earlier, F_OK))
+        return train_fit_as(o->config, earlier, err);
+    if (train_fit(o, &f, err))
+        return -1;
+    for (size_t i = 0; i < f.n_lines; i++)
+        fprintf(o->talk, "%-10s%s\n", i ? "" : "fit", f.lines[i]);
+    if (!f.plan.lack.code)
+        return 0;
+    *err = f.plan.lack;
+    return -1;
+}
+
 int start_prepare(struct start *s, const struct start_options *so, struct arena *a, struct cairn_error *err)
 {
     *s = (struct start){ .o = so, .arena = a };
@@ -167,7 +188,7 @@ int start_run(struct start *s, enum train_end *end, struct cairn_error *err)
     is_stopped = so->is_stopped;
     int r = prepare_restart(so, o, s->arena, err) ||
                     watch_calls(so->hang_after_s, restart_hung, so->messages, err) ||
-                    open_device(&s->config, o, s->arena, err) || train_run(o, end, err)
+                    open_device(&s->config, o, s->arena, err) || fit(s, err) || train_run(o, end, err)
                 ? -1
                 : 0;
     bool again = r && restart_may_help(o->g, *end, err), once = once_is_enough(o->g, *end);

@@ -14,6 +14,7 @@ struct start_options {
     const char
         *resume; /* DIR of a run to continue; "": the run that the configuration names; NULL: a new run */
     bool dry_run, debug;
+    bool fit;            /* choose how memory is used (train/fit.h) */
     const char *profile; /* a file for a trace; NULL: none */
     const char *events;  /* a file, or "-", that gets one line of JSON per step; NULL: none */
     int hang_after_s;

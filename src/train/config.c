@@ -514,3 +514,14 @@ void config_init(struct job_config *c, struct arena *arena)
             set_default(c, &config_keys[i], config_keys[i].preset);
     set_schema(c, config_schema(0));
 }
+
+void config_copy(struct job_config *to, const struct job_config *from)
+{
+    *to = *from;
+    to->place = ARENA_NEW(from->arena, const char *, n_config_keys);
+    to->own = arena_alloc(from->arena, from->schema->bytes);
+    to->own_place = ARENA_NEW(from->arena, const char *, from->schema->n_keys + 1);
+    memcpy(to->place, from->place, n_config_keys * sizeof(*to->place));
+    memcpy(to->own, from->own, from->schema->bytes);
+    memcpy(to->own_place, from->own_place, from->schema->n_keys * sizeof(*to->own_place));
+}

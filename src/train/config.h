@@ -125,6 +125,8 @@ struct job_config {
 
 /* Sets the defaults; cannot fail. */
 void config_init(struct job_config *c, struct arena *arena);
+/* A copy that can be changed; it shares the arena. */
+void config_copy(struct job_config *to, const struct job_config *from);
 int config_read(struct job_config *c, const char *path, struct cairn_error *err);
 /* The same for text in memory; messages call it `name`. */
 int config_read_text(struct job_config *c, const char *name, const char *text, size_t len,

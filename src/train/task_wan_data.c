@@ -289,24 +289,31 @@ static int open_caches(struct wan_job *t, struct cairn_error *err)
     return open_batches(t, &split, err);
 }
 
-/* A plan takes the size from the caches, or where there are none, from data.size.  That of the command line comes first. */
+/* A plan takes the size from the caches, or where there are none, from data.size, data.resolution and data.frames.  That
+ * of the command line comes first. */
 int wan_job_open_data(struct wan_job *t, struct cairn_error *err)
 {
-    const char *size = t->keys.data.size, *place = config_place(config_of(t), "data.size");
+    const struct job_config *c = config_of(t);
+    const char *place = config_place(c, "data.size"), *from = "data.size";
     if (!t->task.env.only_plan)
         return open_caches(t, err);
-    if (*size && place && str_starts(place, "--"))
+    if (t->keys.data.size[0] && place && str_starts(place, "--"))
         return wan_job_set_size(t, err);
-    if (wan_cache_is_needed(config_of(t)))
+    if (wan_cache_is_needed(c))
         return plan_dataset(t, err);
     struct cairn_error why = { 0 };
     if (!open_caches(t, &why))
         return 0;
     video_cache_close(t->cache);
     t->cache = NULL;
-    if (*size && t->keys.data.path.n)
-        message_say(&t->task.env.sink, "warning: %s; the plan is for data.size", why.msg);
-    if (*size)
+    if (!t->keys.data.size[0] && (config_is_set(c, "data.resolution") || config_is_set(c, "data.frames"))) {
+        from = "data.resolution and data.frames";
+        if (wan_cache_largest(c, t->task.env.arena, &t->keys.data.size, err))
+            return -1;
+    }
+    if (t->keys.data.size[0] && t->keys.data.path.n)
+        message_say(&t->task.env.sink, "warning: %s; the plan is for %s", why.msg, from);
+    if (t->keys.data.size[0])
         return wan_job_set_size(t, err);
     *err = why;
     return err->hint[0] ? -1

@@ -107,6 +107,26 @@ static int parse_frames(const struct job_config *c, const char *text, size_t *ou
     return 0;
 }
 
+int wan_cache_largest(const struct job_config *c, struct arena *a, const char **out, struct cairn_error *err)
+{
+    const struct wan_keys *k = wan_keys(c);
+    struct bucket_size size, most = { 0 };
+    size_t frames = 0, longest = 1;
+    for (size_t i = 0; i < k->data.resolution.n; i++) {
+        if (parse_resolution(c, k->data.resolution.item[i], &size, err))
+            return -1;
+        if (size.width * size.height > most.width * most.height)
+            most = size;
+    }
+    for (size_t i = 0; i < k->data.frames.n; i++) {
+        if (parse_frames(c, k->data.frames.item[i], &frames, err))
+            return -1;
+        longest = frames > longest ? frames : longest;
+    }
+    *out = arena_printf(a, "%zux%zux%zu", most.width, most.height, (longest - 1) / 4 * 4 + 1);
+    return 0;
+}
+
 static const char *or_null(const char *text)
 {
     return text[0] ? text : NULL;

@@ -17,6 +17,8 @@ int wan_cache_assume_task(struct job_config *c, bool *assumed, struct cairn_erro
 /* Lists the images and clips. */
 int wan_cache_dataset(const struct job_config *c, const struct dataset_progress *progress,
                       struct dataset **out, struct cairn_error *err);
+/* The largest clip that data.resolution and data.frames ask for, as data.size. */
+int wan_cache_largest(const struct job_config *c, struct arena *a, const char **out, struct cairn_error *err);
 /* Fails if the encoders are not those of the model: before its caches are replaced. */
 int wan_cache_check(const struct job_config *c, const struct video_needs *needs, struct cairn_error *err);
 /* Fails if a dataset wants to be trained on in a way that is not possible, such as with a mask. */
