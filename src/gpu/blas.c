@@ -421,7 +421,14 @@ static int multiply(struct blas *b, const struct blas_call *c, struct cairn_erro
 int blas_gemm(struct blas *b, struct gpu_stream *s, enum gpu_storage storage, const struct gemm_args *args,
               size_t batches, struct cairn_error *err)
 {
+    struct gemm_args in_place = *args;
     struct blas_call c = { s, storage, args, batches, NULL, 0 };
+    /* A library that does not add the residual itself would write over it first. */
+    if (args->residual && args->residual == args->c && !args->gelu) {
+        in_place.residual = NULL;
+        in_place.beta += 1;
+        c.args = &in_place;
+    }
     return batches ? multiply(b, &c, err) : 0;
 }
 

@@ -93,6 +93,42 @@ static void weight_gradients_on_gfx1151_are_not_for_hipblaslt(void)
     }
 }
 
+/* A library that does not fuse the residual must not write over it first.  The product is zeros. */
+static void a_residual_may_be_the_result(void)
+{
+    static const char *const ways[] = { "rocblas", "hipblaslt", "gemm" };
+    float numbers[SIZE * SIZE];
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+        CLEANUP(set_close) struct set s = { 0 };
+        struct cairn_error err = { 0 };
+        fresh_cache();
+        REQUIRE(!set_open(&s, "gfx1100", "hipblaslt=fast,rocblas=slow", &err));
+        REQUIRE(!blas_force(s.blas, ways[i], &err));
+        struct gemm_args args = { .c = s.c,
+                                  .residual = s.c,
+                                  .a = s.a,
+                                  .b = s.b,
+                                  .m = SIZE,
+                                  .n = SIZE,
+                                  .k = SIZE,
+                                  .a_stride = SIZE,
+                                  .b_stride = SIZE,
+                                  .c_stride = SIZE,
+                                  .alpha = 1 };
+        for (size_t k = 0; k < SIZE * SIZE; k++)
+            numbers[k] = (float)k;
+        REQUIRE(!gpu_upload(s.g, NULL, s.c, numbers, sizeof(numbers), &err));
+        REQUIRE(!blas_gemm(s.blas, NULL, GPU_F32, &args, 1, &err));
+        REQUIRE(!gpu_download(s.g, NULL, numbers, s.c, sizeof(numbers), &err) && !gpu_wait(s.g, NULL, &err));
+        CHECK_STR(blas_last(s.blas), ways[i]);
+        for (size_t k = 0; k < SIZE * SIZE; k++)
+            if (numbers[k] != (float)k) {
+                CHECK_FAIL_("%s: number %zu is %g", ways[i], k, (double)numbers[k]);
+                break;
+            }
+    }
+}
+
 static void a_library_that_ends_the_process_is_left_out(void)
 {
     CLEANUP(set_close) struct set s = { 0 };
@@ -148,6 +184,7 @@ int main(void)
 {
     tree_make(&cache);
     RUN(weight_gradients_on_gfx1151_are_not_for_hipblaslt);
+    RUN(a_residual_may_be_the_result);
     RUN(a_library_that_ends_the_process_is_left_out);
     RUN(what_a_child_found_is_kept);
     RUN(rocm_5_has_another_hipblaslt);
