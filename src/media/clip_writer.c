@@ -53,7 +53,10 @@ int clip_writer_open(struct clip_writer **out, const struct media_options *optio
     w->format = *format;
     if (helper_init(&w->helper, options, true, err) || file_out_open(&w->file, path, 0, format->replace, err))
         return -1;
-    const struct wire_write size = { format->width, format->height, format->fps };
+    static const uint32_t formats[] = {
+        [CLIP_MP4] = WIRE_MP4, [CLIP_JPEG] = WIRE_JPEG, [CLIP_WEBP] = WIRE_WEBP
+    };
+    const struct wire_write size = { format->width, format->height, format->fps, formats[format->kind], 0 };
     if (ask_done(w, &(struct wire_message){ WIRE_WRITE, &size, NULL, sizeof(size), 0, w->file.file.fd }, err))
         return -1;
     *out = TAKE(w);

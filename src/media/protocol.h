@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WIRE_MAGIC = 0x6361726d, WIRE_VERSION = 1 };
+enum { WIRE_MAGIC = 0x6361726d, WIRE_VERSION = 2 };
 enum wire_kind {
     WIRE_PROBE = 1,
     WIRE_READ,
@@ -34,6 +34,8 @@ enum wire_kind {
     WIRE_ERROR,
     WIRE_ALIVE,
 };
+/* Of a file that is written. */
+enum wire_format { WIRE_MP4, WIRE_JPEG, WIRE_WEBP, WIRE_FORMATS };
 enum wire_plane { WIRE_RGB, WIRE_GREY, WIRE_ALPHA };
 enum { WIRE_CLIP = 1, WIRE_VARIABLE_RATE = 2, WIRE_HAS_ALPHA = 4, WIRE_CUT = 8 };
 /* A request for more frames than this is refused. */
@@ -51,6 +53,7 @@ struct wire_read {
 struct wire_write {
     uint64_t width, height;
     double fps;
+    uint32_t format, zero;
 };
 struct wire_info {
     uint64_t width, height, frames;

@@ -10,6 +10,7 @@
 #include "media/media.h"
 
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "media/clip_writer.h"
 #include "media/png_write.h"
 #include <stdio.h>
@@ -66,7 +67,10 @@ static int write_clip(const struct media_options *options, char **argv)
     struct cairn_error err = { 0 };
     struct clip_writer *w = NULL;
     struct picture p = { 0 };
-    const struct clip_format format = { (size_t)atol(argv[3]), (size_t)atol(argv[4]), atof(argv[5]), true };
+    const struct clip_format format = { (size_t)atol(argv[3]), (size_t)atol(argv[4]), atof(argv[5]), true,
+                                        str_ends(argv[2], ".jpg")    ? CLIP_JPEG
+                                        : str_ends(argv[2], ".webp") ? CLIP_WEBP
+                                                                     : CLIP_MP4 };
     int r = clip_writer_open(&w, options, argv[2], &format, &err) ||
             picture_new(&p, format.width, format.height, 3, &err);
     for (int i = 0; !r && i < atoi(argv[6]); i++)

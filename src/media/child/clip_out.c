@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "media/child/clip.h"
+#include "media/child/out.h"
 
 #include "os/file.h"
 #include <libavcodec/avcodec.h>
@@ -12,7 +13,15 @@
 
 enum { IO_BUFFER = 1 << 16 };
 
+/* Reads the file while it is written. */
+struct read_back {
+    int fd;
+    int64_t at;
+};
+
 struct clip_out {
+    struct out out;
+    struct read_back back;
     int fd;
     int64_t at, size;
     AVIOContext *io;
@@ -77,10 +86,52 @@ static int64_t seek_to(void *ctx, int64_t offset, int whence)
     return to < 0 ? AVERROR(EINVAL) : (c->at = to);
 }
 
-void clip_out_close(struct clip_out *c)
+static int read_some(void *ctx, uint8_t *into, int n)
 {
-    if (!c)
-        return;
+    struct read_back *r = ctx;
+    ssize_t got = os_read_at(r->fd, into, (size_t)n, (uint64_t)r->at);
+    if (got <= 0)
+        return got ? AVERROR(errno) : AVERROR_EOF;
+    r->at += got;
+    return (int)got;
+}
+
+static int64_t seek_back(void *ctx, int64_t offset, int whence)
+{
+    struct read_back *r = ctx;
+    if (whence & AVSEEK_SIZE)
+        return AVERROR(ENOSYS);
+    int64_t to = (whence & ~AVSEEK_FORCE) == SEEK_CUR ? r->at + offset : offset;
+    return to < 0 ? AVERROR(EINVAL) : (r->at = to);
+}
+
+/* The index comes to the front at the end, for which the muxer reads what it wrote. */
+static int open_again(struct AVFormatContext *format, AVIOContext **out, const char *url, int flags,
+                      AVDictionary **options)
+{
+    struct clip_out *c = format->opaque;
+    (void)url, (void)options;
+    uint8_t *buffer = flags & AVIO_FLAG_WRITE ? NULL : av_malloc(IO_BUFFER);
+    if (!buffer)
+        return AVERROR(flags & AVIO_FLAG_WRITE ? EPERM : ENOMEM);
+    c->back = (struct read_back){ c->fd, 0 };
+    *out = avio_alloc_context(buffer, IO_BUFFER, 0, &c->back, read_some, NULL, seek_back);
+    if (!*out)
+        av_free(buffer);
+    return *out ? 0 : AVERROR(ENOMEM);
+}
+
+static int close_again(struct AVFormatContext *format, AVIOContext *io)
+{
+    (void)format;
+    av_freep(&io->buffer);
+    avio_context_free(&io);
+    return 0;
+}
+
+static void close_clip(struct out *o)
+{
+    struct clip_out *c = (struct clip_out *)o;
     avcodec_free_context(&c->codec);
     avformat_free_context(c->format);
     if (c->io)
@@ -96,7 +147,8 @@ void clip_out_close(struct clip_out *c)
 
 static void close_at(struct clip_out **c)
 {
-    clip_out_close(*c);
+    if (*c)
+        close_clip(&(*c)->out);
 }
 
 static int open_codec(struct clip_out *c, const struct wire_write *w, unsigned threads,
@@ -159,41 +211,9 @@ static int open_file(struct clip_out *c, struct cairn_error *err)
         return failed("write MP4", r, err);
     c->format->pb = c->io;
     c->format->flags |= AVFMT_FLAG_CUSTOM_IO;
-    return 0;
-}
-
-int clip_out_open(struct clip_out **out, int fd, const struct wire_write *w, unsigned threads,
-                  struct cairn_error *err)
-{
-    enum { MOST_SIDE = 16384 };
-    if (!w->width || !w->height || w->width > MOST_SIDE || w->height > MOST_SIDE || !(w->fps >= 0.01) ||
-        !(w->fps <= 1000))
-        return cairn_fail(err, CAIRN_EFORMAT, "a clip of this size or rate cannot be written");
-    CLEANUP(close_at) struct clip_out *c = calloc(1, sizeof(*c));
-    if (!c)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory to write a clip");
-    av_log_set_level(AV_LOG_QUIET);
-    c->fd = -1; /* belongs to the caller until all is open */
-    if (open_file(c, err) || open_codec(c, w, threads, err))
-        return -1;
-    c->stream = avformat_new_stream(c->format, NULL);
-    if (!c->stream || avcodec_parameters_from_context(c->stream->codecpar, c->codec) < 0)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory for a stream");
-    c->stream->time_base = c->codec->time_base;
-    c->stream->avg_frame_rate = c->codec->framerate;
-    c->sws = sws_getContext(c->codec->width, c->codec->height, AV_PIX_FMT_RGB24, c->codec->width,
-                            c->codec->height, c->codec->pix_fmt, SWS_BICUBIC, NULL, NULL, NULL);
-    if (!c->sws)
-        return cairn_fail(err, CAIRN_EFORMAT, "RGB frames of this size cannot be encoded");
-    sws_setColorspaceDetails(c->sws, sws_getCoefficients(SWS_CS_ITU709), 1,
-                             sws_getCoefficients(SWS_CS_ITU709), 0, 0, 1 << 16, 1 << 16);
-    c->fd = fd;
-    int r = avformat_write_header(c->format, NULL);
-    if (r < 0) {
-        c->fd = -1;
-        return failed("write the header", r, err);
-    }
-    *out = TAKE(c);
+    c->format->opaque = c;
+    c->format->io_open = open_again;
+    c->format->io_close2 = close_again;
     return 0;
 }
 
@@ -212,8 +232,9 @@ static int encode(struct clip_out *c, const AVFrame *frame, struct cairn_error *
     return r == AVERROR(EAGAIN) || r == AVERROR_EOF ? 0 : failed("write a frame", r, err);
 }
 
-int clip_out_add(struct clip_out *c, const uint8_t *rgb, struct cairn_error *err)
+static int add(struct out *o, const uint8_t *rgb, struct cairn_error *err)
 {
+    struct clip_out *c = (struct clip_out *)o;
     const uint8_t *const planes[4] = { rgb };
     const int strides[4] = { 3 * c->codec->width };
     int r = av_frame_make_writable(c->frame);
@@ -226,8 +247,9 @@ int clip_out_add(struct clip_out *c, const uint8_t *rgb, struct cairn_error *err
     return encode(c, c->frame, err);
 }
 
-int clip_out_finish(struct clip_out *c, struct cairn_error *err)
+static int finish(struct out *o, struct cairn_error *err)
 {
+    struct clip_out *c = (struct clip_out *)o;
     if (!c->frames)
         return cairn_fail(err, CAIRN_EUSAGE, "a clip without frames");
     if (encode(c, NULL, err))
@@ -236,4 +258,43 @@ int clip_out_finish(struct clip_out *c, struct cairn_error *err)
     return r < 0              ? failed("write the index", r, err)
            : c->io->error < 0 ? failed("write", c->io->error, err)
                               : 0;
+}
+
+int mp4_out(struct out **out, int fd, const struct wire_write *w, unsigned threads, struct cairn_error *err)
+{
+    static const struct out_ops ops = { add, finish, close_clip };
+    enum { MOST_SIDE = 16384 };
+    if (!w->width || !w->height || w->width > MOST_SIDE || w->height > MOST_SIDE || !(w->fps >= 0.01) ||
+        !(w->fps <= 1000))
+        return cairn_fail(err, CAIRN_EFORMAT, "a clip of this size or rate cannot be written");
+    CLEANUP(close_at) struct clip_out *c = calloc(1, sizeof(*c));
+    if (!c)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory to write a clip");
+    av_log_set_level(AV_LOG_QUIET);
+    c->out.ops = &ops;
+    c->fd = -1; /* belongs to the caller until all is open */
+    if (open_file(c, err) || open_codec(c, w, threads, err))
+        return -1;
+    c->stream = avformat_new_stream(c->format, NULL);
+    if (!c->stream || avcodec_parameters_from_context(c->stream->codecpar, c->codec) < 0)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory for a stream");
+    c->stream->time_base = c->codec->time_base;
+    c->stream->avg_frame_rate = c->codec->framerate;
+    c->sws = sws_getContext(c->codec->width, c->codec->height, AV_PIX_FMT_RGB24, c->codec->width,
+                            c->codec->height, c->codec->pix_fmt, SWS_BICUBIC, NULL, NULL, NULL);
+    if (!c->sws)
+        return cairn_fail(err, CAIRN_EFORMAT, "RGB frames of this size cannot be encoded");
+    sws_setColorspaceDetails(c->sws, sws_getCoefficients(SWS_CS_ITU709), 1,
+                             sws_getCoefficients(SWS_CS_ITU709), 0, 0, 1 << 16, 1 << 16);
+    c->fd = fd;
+    AVDictionary *how = NULL;
+    av_dict_set(&how, "movflags", "faststart", 0); /* a browser plays it before it has all */
+    int r = avformat_write_header(c->format, &how);
+    av_dict_free(&how);
+    if (r < 0) {
+        c->fd = -1;
+        return failed("write the header", r, err);
+    }
+    *out = &TAKE(c)->out;
+    return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cairn-media: decodes users' pictures and clips, and writes clips, in a process of its own with limits.
+ * cairn-media: decodes users' pictures and clips, and writes samples, in a process of its own with limits.
  *
  *     cairn-media read|write MEMORY PIXELS SECONDS THREADS   requests on standard input, a socket
  *     cairn-media --formats                                  what it was built with

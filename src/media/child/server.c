@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "media/child/server.h"
 
+#include "media/child/out.h"
 #include "media/child/stills.h"
 #include "media/protocol.h"
 #include "media_config.h"
@@ -22,9 +23,9 @@ enum { FOR_EVER = -1, NONSENSE = 4 };
 struct server {
     int fd;
     struct server_limits limits;
-    bool lost; /* nobody listens any more, or nonsense was said */
-    struct clip_out *clip;
-    struct wire_write clip_size;
+    bool lost;       /* nobody listens any more, or nonsense was said */
+    struct out *out; /* the file that is being written; NULL: none */
+    struct wire_write out_size;
 };
 
 static void clock_start(const struct server *s)
@@ -176,62 +177,6 @@ static int read_clip(struct server *s, int file, const struct wire_read *r, cons
     struct to_answer to = { s, (enum wire_plane)r->plane };
     return clip_read(&source, frames, r->n, r->plane == WIRE_ALPHA, take_frame, &to, err);
 }
-static int receive(struct server *s, void *into, size_t n)
-{
-    return os_socket_receive(s->fd, into, n, NULL, FOR_EVER);
-}
-
-static void on_write(struct server *s, const struct wire_head *head, int *file)
-{
-    struct cairn_error err = { 0 };
-    struct wire_write w;
-    if (s->clip || *file < 0 || head->size != sizeof(w) || receive(s, &w, sizeof(w))) {
-        s->lost = true;
-        return;
-    }
-    if (clip_out_open(&s->clip, *file, &w, s->limits.threads, &err)) {
-        answer_error(s, &err);
-        return;
-    }
-    *file = -1; /* the clip's now */
-    s->clip_size = w;
-    answer_done(s);
-}
-
-static void on_add(struct server *s, const struct wire_head *head)
-{
-    struct cairn_error err = { 0 };
-    struct wire_frame f;
-    if (!s->clip || head->size < sizeof(f) || receive(s, &f, sizeof(f)) || f.channels != 3 ||
-        f.width != s->clip_size.width || f.height != s->clip_size.height ||
-        head->size - sizeof(f) != wire_frame_bytes(&f, s->limits.most_pixels)) {
-        s->lost = true;
-        return;
-    }
-    size_t bytes = (size_t)head->size - sizeof(f);
-    CLEANUP(mem_free) uint8_t *rgb = bytes ? malloc(bytes) : NULL;
-    if (!rgb || receive(s, rgb, bytes))
-        s->lost = true;
-    else if (clip_out_add(s->clip, rgb, &err))
-        answer_error(s, &err);
-    else
-        answer_done(s);
-}
-
-static void on_finish(struct server *s, const struct wire_head *head)
-{
-    struct cairn_error err = { 0 };
-    if (!s->clip || head->size) {
-        s->lost = true;
-        return;
-    }
-    if (clip_out_finish(s->clip, &err))
-        answer_error(s, &err);
-    else
-        answer_done(s);
-    clip_out_close(s->clip);
-    s->clip = NULL;
-}
 #else
 static int no_clips(struct cairn_error *err)
 {
@@ -253,33 +198,83 @@ static int read_clip(struct server *s, int file, const struct wire_read *r, cons
     (void)s, (void)file, (void)r, (void)frames;
     return no_clips(err);
 }
+#endif
 
-static void clip_out_close(struct clip_out *c)
+/* ---- files that are written ---- */
+
+static int receive(struct server *s, void *into, size_t n)
 {
-    (void)c;
+    return os_socket_receive(s->fd, into, n, NULL, FOR_EVER);
+}
+
+static int open_out(struct server *s, int file, const struct wire_write *w, struct cairn_error *err)
+{
+    const struct out_format *f = &out_formats[w->format];
+    if (f->open)
+        return f->open(&s->out, file, w, s->limits.threads, err);
+    cairn_fail(err, CAIRN_ELACK, "cairn-media was built without %s, which writes %s files", f->library,
+               f->name);
+    return cairn_hint(err, "run scripts/setup, then build cairn again");
 }
 
 static void on_write(struct server *s, const struct wire_head *head, int *file)
 {
     struct cairn_error err = { 0 };
-    (void)head, (void)file;
-    no_clips(&err);
-    answer_error(s, &err);
-    s->lost = true;
+    struct wire_write w;
+    if (s->out || *file < 0 || head->size != sizeof(w) || receive(s, &w, sizeof(w)) ||
+        w.format >= WIRE_FORMATS) {
+        s->lost = true;
+        return;
+    }
+    if (open_out(s, *file, &w, &err)) {
+        answer_error(s, &err);
+        return;
+    }
+    *file = -1; /* the writer's now */
+    s->out_size = w;
+    answer_done(s);
 }
 
 static void on_add(struct server *s, const struct wire_head *head)
 {
-    (void)head;
-    s->lost = true;
+    struct cairn_error err = { 0 };
+    struct wire_frame f;
+    if (!s->out || head->size < sizeof(f) || receive(s, &f, sizeof(f)) || f.channels != 3 ||
+        f.width != s->out_size.width || f.height != s->out_size.height ||
+        head->size - sizeof(f) != wire_frame_bytes(&f, s->limits.most_pixels)) {
+        s->lost = true;
+        return;
+    }
+    size_t bytes = (size_t)head->size - sizeof(f);
+    CLEANUP(mem_free) uint8_t *rgb = bytes ? malloc(bytes) : NULL;
+    if (!rgb || receive(s, rgb, bytes))
+        s->lost = true;
+    else if (s->out->ops->add(s->out, rgb, &err))
+        answer_error(s, &err);
+    else
+        answer_done(s);
+}
+
+static void close_out(struct server *s)
+{
+    if (s->out)
+        s->out->ops->close(s->out);
+    s->out = NULL;
 }
 
 static void on_finish(struct server *s, const struct wire_head *head)
 {
-    (void)head;
-    s->lost = true;
+    struct cairn_error err = { 0 };
+    if (!s->out || head->size) {
+        s->lost = true;
+        return;
+    }
+    if (s->out->ops->finish(s->out, &err))
+        answer_error(s, &err);
+    else
+        answer_done(s);
+    close_out(s);
 }
-#endif
 
 /* ---- requests ---- */
 
@@ -344,7 +339,7 @@ int server_run(int fd, const struct server_limits *limits)
         struct wire_head head;
         os_limit_time(0, 0);
         if (wire_receive_head(fd, &head, &file, FOR_EVER)) {
-            clip_out_close(s.clip);
+            close_out(&s);
             return errno == ECONNRESET ? 0 : NONSENSE;
         }
         clock_start(&s);
@@ -361,6 +356,6 @@ int server_run(int fd, const struct server_limits *limits)
         else
             s.lost = true;
     }
-    clip_out_close(s.clip);
+    close_out(&s);
     return NONSENSE;
 }

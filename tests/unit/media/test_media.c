@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "check.h"
+#include "base/file.h"
 #include "media/clip_writer.h"
 #include "media/png_write.h"
 #include "tree.h"
@@ -201,6 +202,86 @@ static void a_picture_over_the_limit_is_refused(void)
     media_close(small);
 }
 
+/* The size of a box of an MP4 file, and its name. */
+static uint32_t box_at(const char *bytes, size_t at, char name[5])
+{
+    const uint8_t *p = (const uint8_t *)bytes + at;
+    memcpy(name, p + 4, 4);
+    name[4] = '\0';
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static int count_frame(void *ctx, size_t frame, const struct picture *p, struct cairn_error *e)
+{
+    (void)frame, (void)e;
+    *(int *)ctx = p->at[0] + p->at[1] + p->at[2];
+    return 0;
+}
+
+/* A browser plays a clip before it has all of it only if the index comes first. */
+static void index_of_mp4_comes_first(const char *path)
+{
+    CLEANUP(mem_free) char *bytes = NULL;
+    size_t n, at = 0;
+    char name[5] = "";
+    REQUIRE(!file_read_whole(path, 1 << 20, &bytes, &n, &err));
+    while (at + 8 <= n && strcmp(name, "moov") && strcmp(name, "mdat"))
+        at += box_at(bytes, at, name);
+    CHECK_STR(name, "moov");
+}
+
+static void write_frames(const char *path, enum clip_kind kind, int n)
+{
+    struct clip_writer *w = NULL;
+    struct picture p;
+    const struct clip_format format = { 32, 16, 8, true, kind };
+    REQUIRE(!picture_new(&p, 32, 16, 3, &err));
+    CHECK_INT(clip_writer_open(&w, &(struct media_options){ 0 }, path, &format, &err), 0);
+    for (int i = 0; i < n; i++) {
+        memset(p.at, 40 + 40 * i, picture_bytes(&p));
+        CHECK_INT(clip_writer_add(w, &p, &err), 0);
+    }
+    CHECK_INT(clip_writer_commit(w, &err), 0);
+    clip_writer_close(w);
+    picture_free(&p);
+}
+
+static void pictures_are_written_and_read(void)
+{
+    static const struct {
+        const char *name, *codec;
+        enum clip_kind kind;
+        int frames;
+    } rows[] = { { "a.jpg", "jpeg", CLIP_JPEG, 1 },
+                 { "a.webp", "webp", CLIP_WEBP, 1 },
+                 { "b.webp", "webp", CLIP_WEBP, 4 } };
+    static const size_t first[] = { 0 };
+    struct tree tree;
+    tree_make(&tree);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct media_info info;
+        int sum = 0;
+        const char *path = arena_strdup(&arena, tree_path(&tree, rows[i].name));
+        write_frames(path, rows[i].kind, rows[i].frames);
+        CHECK_INT(media_probe(m, path, &arena, &info, &err), 0);
+        CHECK_STR(info.codec, rows[i].codec);
+        CHECK_INT(info.width, 32);
+        CHECK_INT(media_read(m, path, first, 1, count_frame, &sum, &err), 0);
+        CHECK(sum >= 114 && sum <= 126);
+    }
+    struct clip_writer *w = NULL;
+    struct picture p;
+    const struct clip_format jpeg = { 32, 16, 8, true, CLIP_JPEG };
+    REQUIRE(!picture_new(&p, 32, 16, 3, &err));
+    memset(p.at, 0, picture_bytes(&p));
+    CHECK_INT(clip_writer_open(&w, &(struct media_options){ 0 }, tree_path(&tree, "c.jpg"), &jpeg, &err), 0);
+    CHECK_INT(clip_writer_add(w, &p, &err), 0);
+    CHECK_INT(clip_writer_add(w, &p, &err), -1);
+    clip_writer_close(w);
+    picture_free(&p);
+    tree_remove(&tree);
+}
+
 static void clips_are_written_and_read(void)
 {
     struct tree tree;
@@ -209,7 +290,7 @@ static void clips_are_written_and_read(void)
     struct picture p;
     tree_make(&tree);
     char *path = strdup(tree_path(&tree, "out.mp4"));
-    const struct clip_format format = { 32, 16, 8, false };
+    const struct clip_format format = { 32, 16, 8, false, CLIP_MP4 };
     REQUIRE(!picture_new(&p, 32, 16, 3, &err));
     CHECK_INT(clip_writer_open(&w, &(struct media_options){ 0 }, path, &format, &err), 0);
     for (int i = 0; i < 5; i++) {
@@ -221,9 +302,10 @@ static void clips_are_written_and_read(void)
     clip_writer_close(w);
     CHECK_INT(media_probe(m, path, &arena, &info, &err), 0);
     CHECK_INT(info.frames, 5);
+    index_of_mp4_comes_first(path);
     CHECK_INT(clip_writer_open(&w, &(struct media_options){ 0 }, path, &format, &err), -1);
     /* Nothing stays of one that is given up. */
-    const struct clip_format again = { 32, 16, 8, true };
+    const struct clip_format again = { 32, 16, 8, true, CLIP_MP4 };
     CHECK_INT(clip_writer_open(&w, &(struct media_options){ 0 }, tree_path(&tree, "b.mp4"), &again, &err), 0);
     CHECK_INT(clip_writer_add(w, &p, &err), 0);
     clip_writer_close(w);
@@ -269,6 +351,7 @@ int main(void)
     RUN(a_missing_program_is_told_at_once);
     RUN(a_picture_over_the_limit_is_refused);
     RUN(clips_are_written_and_read);
+    RUN(pictures_are_written_and_read);
     RUN(png_files_are_written_and_read);
     media_close(m);
     arena_release(&arena);
