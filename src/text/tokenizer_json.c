@@ -5,11 +5,10 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "text/tokenizer_error.h"
 #include "text/tokenizer_parts.h"
 #include "text/unicode.h"
 #include "os/info.h"
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,17 +71,6 @@ struct reader {
     struct cairn_error *err;
 };
 
-static int refuse(struct reader *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static int refuse(struct reader *r, const char *fmt, ...)
-{
-    char what[300];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
-    va_end(ap);
-    return cairn_fail(r->err, CAIRN_EFORMAT, "%s: %s", r->name, what);
-}
-
 static const char *text_or(const struct json *v, const char *otherwise)
 {
     const char *s = json_text(v);
@@ -107,12 +95,13 @@ static int read_normalizer(struct reader *r, const struct json *v)
     if (!strcmp(type_of(v), "Sequence")) {
         for (size_t i = 0; i < json_length(list); i++)
             if (json_at(list, i) && strcmp(type_of(json_at(list, i)), "NFC"))
-                return refuse(r, "the normalizer %s is not supported", type_of(json_at(list, i)));
+                return tokenizer_refuse(r->err, r->name, "the normalizer %s is not supported",
+                                        type_of(json_at(list, i)));
         r->t->nfc = json_length(list) > 0;
         return 0;
     }
     if (strcmp(type_of(v), "NFC"))
-        return refuse(r, "the normalizer %s is not supported", type_of(v));
+        return tokenizer_refuse(r->err, r->name, "the normalizer %s is not supported", type_of(v));
     r->t->nfc = true;
     return 0;
 }
@@ -120,7 +109,7 @@ static int read_normalizer(struct reader *r, const struct json *v)
 static int add_step(struct reader *r, enum split_kind kind)
 {
     if (r->t->n_steps == TOKENIZER_STEPS)
-        return refuse(r, "more than %d pre-tokenizers", TOKENIZER_STEPS);
+        return tokenizer_refuse(r->err, r->name, "more than %d pre-tokenizers", TOKENIZER_STEPS);
     r->t->steps[r->t->n_steps++] = kind;
     return 0;
 }
@@ -132,11 +121,13 @@ static int read_split(struct reader *r, const struct json *v)
     bool invert = json_bool(json_get(v, "invert"), false);
     enum split_kind kind;
     if (!pattern || !split_find(pattern, &kind))
-        return refuse(r, "the pre-tokenizer Split has an unsupported expression: %.200s",
-                      pattern ? pattern : "(none)");
+        return tokenizer_refuse(r->err, r->name,
+                                "the pre-tokenizer Split has an unsupported expression: %.200s",
+                                pattern ? pattern : "(none)");
     /* The expressions leave no gaps, so keeping the matches and splitting at them is the same. */
     if (strcmp(behavior, "Isolated") && !(invert && !strcmp(behavior, "Removed")))
-        return refuse(r, "the pre-tokenizer Split with behavior %.40s is not supported", behavior);
+        return tokenizer_refuse(r->err, r->name,
+                                "the pre-tokenizer Split with behavior %.40s is not supported", behavior);
     return add_step(r, kind);
 }
 
@@ -144,7 +135,8 @@ static int read_byte_level(struct reader *r, const struct json *v)
 {
     if (json_bool(json_get(v, "add_prefix_space"), true)) {
         if (r->t->n_steps)
-            return refuse(r, "add_prefix_space after another pre-tokenizer is not supported");
+            return tokenizer_refuse(r->err, r->name,
+                                    "add_prefix_space after another pre-tokenizer is not supported");
         r->t->prefix_space = true;
     }
     return json_bool(json_get(v, "use_regex"), true) ? add_step(r, SPLIT_GPT2) : 0;
@@ -154,7 +146,8 @@ static int read_step(struct reader *r, const struct json *v, bool *byte_level)
 {
     const char *type = type_of(v);
     if (*byte_level)
-        return refuse(r, "the pre-tokenizer %s after ByteLevel is not supported", type);
+        return tokenizer_refuse(r->err, r->name, "the pre-tokenizer %s after ByteLevel is not supported",
+                                type);
     if (!strcmp(type, "ByteLevel")) {
         *byte_level = true;
         return read_byte_level(r, v);
@@ -163,7 +156,7 @@ static int read_step(struct reader *r, const struct json *v, bool *byte_level)
         return read_split(r, v);
     if (!strcmp(type, "Digits") && json_bool(json_get(v, "individual_digits"), false))
         return add_step(r, SPLIT_DIGITS);
-    return refuse(r, "the pre-tokenizer %s is not supported", type);
+    return tokenizer_refuse(r->err, r->name, "the pre-tokenizer %s is not supported", type);
 }
 
 static int read_pre_tokenizer(struct reader *r, const struct json *v)
@@ -178,7 +171,9 @@ static int read_pre_tokenizer(struct reader *r, const struct json *v)
             if (read_step(r, json_at(list, i), &byte_level))
                 return -1;
     }
-    return byte_level ? 0 : refuse(r, "no ByteLevel pre-tokenizer: only byte-level BPE is supported");
+    return byte_level ? 0
+                      : tokenizer_refuse(r->err, r->name,
+                                         "no ByteLevel pre-tokenizer: only byte-level BPE is supported");
 }
 
 static bool is_empty(const struct json *v)
@@ -191,15 +186,16 @@ static int check_model(struct reader *r, const struct json *m)
 {
     /* Older files do not name the type; only BPE has merges. */
     if (!json_is_object(m) || (json_get(m, "type") ? strcmp(type_of(m), "BPE") : !json_get(m, "merges")))
-        return refuse(r, "the model is %s, but only BPE is supported", type_of(m));
+        return tokenizer_refuse(r->err, r->name, "the model is %s, but only BPE is supported", type_of(m));
     if (json_number(json_get(m, "dropout"), 0) != 0)
-        return refuse(r, "the model has dropout, which is not supported");
+        return tokenizer_refuse(r->err, r->name, "the model has dropout, which is not supported");
     if (json_bool(json_get(m, "byte_fallback"), false))
-        return refuse(r, "the model has byte_fallback, which is not supported");
+        return tokenizer_refuse(r->err, r->name, "the model has byte_fallback, which is not supported");
     if (!is_empty(json_get(m, "continuing_subword_prefix")) || !is_empty(json_get(m, "end_of_word_suffix")))
-        return refuse(r, "continuing_subword_prefix and end_of_word_suffix are not supported");
+        return tokenizer_refuse(r->err, r->name,
+                                "continuing_subword_prefix and end_of_word_suffix are not supported");
     if (!json_is_object(json_get(m, "vocab")) || !json_is_array(json_get(m, "merges")))
-        return refuse(r, "the model has no vocab or no merges");
+        return tokenizer_refuse(r->err, r->name, "the model has no vocab or no merges");
     r->t->whole_words = json_bool(json_get(m, "ignore_merges"), false);
     return 0;
 }
@@ -229,10 +225,11 @@ static int put_token(struct reader *r, const char *name, uint64_t id, bool plain
 {
     struct tokenizer *t = r->t;
     if (id >= t->vocab)
-        return refuse(r, "token %.60s has the id %llu, which is far above the number of tokens", name,
-                      (unsigned long long)id);
+        return tokenizer_refuse(r->err, r->name,
+                                "token %.60s has the id %llu, which is far above the number of tokens", name,
+                                (unsigned long long)id);
     if (t->tokens[id].n)
-        return refuse(r, "two tokens have the id %llu", (unsigned long long)id);
+        return tokenizer_refuse(r->err, r->name, "two tokens have the id %llu", (unsigned long long)id);
     size_t before = t->text.len;
     if (plain)
         str_add(&t->text, name);
@@ -247,7 +244,7 @@ static int read_vocab(struct reader *r)
     for (struct json_member m = json_first(r->vocab); m.key; m = json_next(r->vocab, m)) {
         uint64_t id;
         if (!json_to_u64(m.value, &id))
-            return refuse(r, "token %.60s has no id", m.key);
+            return tokenizer_refuse(r->err, r->name, "token %.60s has no id", m.key);
         if (*m.key && put_token(r, m.key, id, false))
             return -1;
     }
@@ -256,7 +253,7 @@ static int read_vocab(struct reader *r)
         uint64_t id;
         unicode_put(name, tokenizer_byte_char((unsigned char)b));
         if (!json_to_u64(json_get(r->vocab, name), &id)) {
-            refuse(r, "the vocabulary has no token for byte 0x%02x", b);
+            tokenizer_refuse(r->err, r->name, "the vocabulary has no token for byte 0x%02x", b);
             return cairn_hint(r->err, "train it with initial_alphabet=ByteLevel.alphabet()");
         }
         r->t->bpe.byte_ids[b] = (uint32_t)id;
@@ -270,23 +267,26 @@ static int read_added_one(struct reader *r, const struct json *v)
     const char *content = json_text(json_get(v, "content"));
     uint64_t id, known;
     if (!content || !json_to_u64(json_get(v, "id"), &id))
-        return refuse(r, "an added token without content or id");
+        return tokenizer_refuse(r->err, r->name, "an added token without content or id");
     if (!*content)
         return 0;
     static const char *const no[] = { "lstrip", "rstrip", "single_word" };
     for (size_t i = 0; i < ARRAY_LEN(no); i++)
         if (json_bool(json_get(v, no[i]), false))
-            return refuse(r, "the added token %.60s has %s, which is not supported", content, no[i]);
+            return tokenizer_refuse(r->err, r->name, "the added token %.60s has %s, which is not supported",
+                                    content, no[i]);
     /* Texts are split between threads, and a token must not be split. */
     if (split_cut(content, strlen(content)))
-        return refuse(r, "the added token %.60s contains several words or lines, which is not supported",
-                      content);
+        return tokenizer_refuse(
+            r->err, r->name, "the added token %.60s contains several words or lines, which is not supported",
+            content);
     if (!json_to_u64(json_get(r->vocab, content), &known)) {
         if (put_token(r, content, id, true))
             return -1;
     } else if (known != id) {
-        return refuse(r, "the added token %.60s has the id %llu, but %llu in the vocabulary", content,
-                      (unsigned long long)id, (unsigned long long)known);
+        return tokenizer_refuse(r->err, r->name,
+                                "the added token %.60s has the id %llu, but %llu in the vocabulary", content,
+                                (unsigned long long)id, (unsigned long long)known);
     } else {
         /* Its name is literal text, not byte-level encoded. */
         t->tokens[id] = (struct token_text){ (uint32_t)t->text.len, (uint32_t)strlen(content) };
@@ -366,13 +366,14 @@ static int read_merges(struct reader *r, const struct json *list)
             continue;
         uint64_t a, b, made;
         if (!merge_parts(json_at(list, i), &left, &right))
-            return refuse(r, "merge %zu is not a pair of tokens", i);
+            return tokenizer_refuse(r->err, r->name, "merge %zu is not a pair of tokens", i);
         bool known =
             json_to_u64(json_get(r->vocab, left.s), &a) && json_to_u64(json_get(r->vocab, right.s), &b);
         str_add(&left, right.s);
         if (!known || !json_to_u64(json_get(r->vocab, left.s), &made))
-            return refuse(r, "merge %zu makes %.60s, but it or one of its parts is not in the vocabulary", i,
-                          left.s);
+            return tokenizer_refuse(
+                r->err, r->name, "merge %zu makes %.60s, but it or one of its parts is not in the vocabulary",
+                i, left.s);
         bpe_add(&r->t->bpe, (uint32_t)a, (uint32_t)b, (uint32_t)made);
     }
     return 0;

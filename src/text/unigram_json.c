@@ -3,9 +3,9 @@
 #include "text/unigram.h"
 
 #include "base/json.h"
+#include "text/tokenizer_error.h"
 #include "text/unicode.h"
 #include "text/unigram_parts.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,17 +17,6 @@ struct reader {
     struct unigram *u;
     struct cairn_error *err;
 };
-
-static int refuse(struct reader *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static int refuse(struct reader *r, const char *fmt, ...)
-{
-    char what[300];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
-    va_end(ap);
-    return cairn_fail(r->err, CAIRN_EFORMAT, "%s: %s", r->name, what);
-}
 
 static const char *type_of(const struct json *v)
 {
@@ -71,14 +60,14 @@ static int read_precompiled(struct reader *r, const struct json *v, struct unigr
     CLEANUP(str_release) struct str bytes = { 0 };
     const char *text = json_text(json_get(v, "precompiled_charsmap"));
     if (!text || !decode_base64(text, &bytes))
-        return refuse(r, "the normalizer Precompiled has no precompiled_charsmap");
+        return tokenizer_refuse(r->err, r->name, "the normalizer Precompiled has no precompiled_charsmap");
     if (charsmap_parse(&f->map, bytes.s, bytes.len, r->err))
         return cairn_wrap(r->err, "%s", r->name);
     for (size_t at = 0, size; at < f->map.n_text; at += size) {
         uint32_t c;
         size = unicode_next(f->map.text + at, f->map.n_text - at, &c);
         if (c == UNICODE_BAD)
-            return refuse(r, "the precompiled_charsmap is damaged");
+            return tokenizer_refuse(r->err, r->name, "the precompiled_charsmap is damaged");
     }
     return 0;
 }
@@ -112,12 +101,13 @@ static int read_replace(struct reader *r, const struct json *v, struct unigram_n
     const char *text = json_text(json_get(pattern, "String")), *with = json_text(json_get(v, "content"));
     const char *expression = json_text(json_get(pattern, "Regex"));
     if (!with || (!text && !expression) || (text && !*text))
-        return refuse(r, "the normalizer Replace has no pattern or no content");
+        return tokenizer_refuse(r->err, r->name, "the normalizer Replace has no pattern or no content");
     str_add(&f->with, with);
     if (text)
         str_add(&f->pattern, text);
     else if (!read_expression(expression, f))
-        return refuse(r, "the normalizer Replace has an unsupported expression: %.200s", expression);
+        return tokenizer_refuse(r->err, r->name,
+                                "the normalizer Replace has an unsupported expression: %.200s", expression);
     return 0;
 }
 
@@ -143,7 +133,7 @@ static int read_normalizer(struct reader *r, const struct json *v)
         return 0;
     }
     if (u->n_normalizers == MOST_STEPS)
-        return refuse(r, "more than %d normalizers", MOST_STEPS);
+        return tokenizer_refuse(r->err, r->name, "more than %d normalizers", MOST_STEPS);
     struct unigram_normalizer *f = &u->normalizers[u->n_normalizers++];
     if (!strcmp(type, "Precompiled"))
         return f->change = CHANGE_PRECOMPILED, read_precompiled(r, v, f);
@@ -163,7 +153,7 @@ static int read_normalizer(struct reader *r, const struct json *v)
         str_add(&f->with, with);
         return 0;
     }
-    return refuse(r, "the normalizer %.60s is not supported", type);
+    return tokenizer_refuse(r->err, r->name, "the normalizer %.60s is not supported", type);
 }
 
 /* ---- pre-tokenizers ---- */
@@ -175,7 +165,8 @@ static int read_metaspace(struct reader *r, const struct json *v, struct unigram
                *scheme = json_text(json_get(v, "prepend_scheme"));
     uint32_t c;
     if (!with || !*with || unicode_next(with, strlen(with), &c) != strlen(with) || c == UNICODE_BAD)
-        return refuse(r, "the replacement of the pre-tokenizer Metaspace is not one character");
+        return tokenizer_refuse(r->err, r->name,
+                                "the replacement of the pre-tokenizer Metaspace is not one character");
     strcpy(m->with, with);
     m->metaspace = true;
     m->split = json_bool(json_get(v, "split"), true);
@@ -183,7 +174,8 @@ static int read_metaspace(struct reader *r, const struct json *v, struct unigram
     m->prefix = json_bool(json_get(v, "add_prefix_space"), true) ? PREFIX_ALWAYS : PREFIX_NEVER;
     for (int i = 0; scheme; i++) {
         if (i == (int)ARRAY_LEN(schemes))
-            return refuse(r, "the pre-tokenizer Metaspace has the unknown prepend_scheme %.60s", scheme);
+            return tokenizer_refuse(
+                r->err, r->name, "the pre-tokenizer Metaspace has the unknown prepend_scheme %.60s", scheme);
         if (!strcmp(scheme, schemes[i])) {
             m->prefix = (enum unigram_prefix)i;
             break;
@@ -206,11 +198,13 @@ static int read_splitter(struct reader *r, const struct json *v)
         return 0;
     }
     if (u->n_splitters == MOST_STEPS)
-        return refuse(r, "more than %d pre-tokenizers", MOST_STEPS);
+        return tokenizer_refuse(r->err, r->name, "more than %d pre-tokenizers", MOST_STEPS);
     struct unigram_splitter *m = &u->splitters[u->n_splitters++];
     if (!strcmp(type, "Metaspace"))
         return read_metaspace(r, v, m);
-    return strcmp(type, "WhitespaceSplit") ? refuse(r, "the pre-tokenizer %.60s is not supported", type) : 0;
+    return strcmp(type, "WhitespaceSplit")
+               ? tokenizer_refuse(r->err, r->name, "the pre-tokenizer %.60s is not supported", type)
+               : 0;
 }
 
 /* ---- the model and added tokens ---- */
@@ -223,7 +217,7 @@ static int read_model(struct reader *r, const struct json *m)
     uint64_t id;
     if (is_set(unknown)) {
         if (!json_to_u64(unknown, &id) || id >= u->n_pieces)
-            return refuse(r, "unk_id is not in the vocabulary");
+            return tokenizer_refuse(r->err, r->name, "unk_id is not in the vocabulary");
         u->unknown = (int64_t)id;
     }
     u->byte_fallback = json_bool(json_get(m, "byte_fallback"), false);
@@ -248,7 +242,7 @@ static int read_added(struct reader *r, const struct json *v)
     size_t n;
     const char *content = json_bytes(json_get(v, "content"), &n);
     if (!content)
-        return refuse(r, "an added token without content");
+        return tokenizer_refuse(r->err, r->name, "an added token without content");
     if (!n)
         return 0;
     /* A token that comes again is changed.  `tokenizers` ignores the ids of the file. */
@@ -280,12 +274,14 @@ static int index_added(struct reader *r)
         else
             str_addn(&text, a->text.s, a->text.len);
         if (!text.len)
-            return refuse(r, "nothing is left of the added token %.60s when it is normalized", a->text.s);
+            return tokenizer_refuse(
+                r->err, r->name, "nothing is left of the added token %.60s when it is normalized", a->text.s);
         if (trie_put(&u->added_trie[a->normalized], text.s, text.len, (uint32_t)i, &before, r->err))
             return -1;
         if (before != TRIE_NONE)
-            return refuse(r, "the added tokens %.60s and %.60s are the same when they are normalized",
-                          u->added[before].text.s, a->text.s);
+            return tokenizer_refuse(r->err, r->name,
+                                    "the added tokens %.60s and %.60s are the same when they are normalized",
+                                    u->added[before].text.s, a->text.s);
     }
     return 0;
 }
@@ -333,7 +329,8 @@ int unigram_parse_json(struct unigram **out, const char *name, const char *json,
     const struct json *model = json_get(top, "model");
     /* Older files do not name the type; only a unigram has a list. */
     if (!u || (json_get(model, "type") && strcmp(type_of(model), "Unigram")))
-        return refuse(&r, "the model is %.60s, but only Unigram is supported here", type_of(model));
+        return tokenizer_refuse(r.err, r.name, "the model is %.60s, but only Unigram is supported here",
+                                type_of(model));
     r.u = u;
     if (read_all(&r, top))
         return -1;

@@ -3,10 +3,9 @@
  * matter that change ids. */
 #include "text/unigram.h"
 
+#include "text/tokenizer_error.h"
 #include "text/unigram_parts.h"
 #include <float.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- protocol buffers ---- */
@@ -83,20 +82,9 @@ struct reader {
     bool byte_found[256];
 };
 
-static int refuse(struct reader *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static int refuse(struct reader *r, const char *fmt, ...)
-{
-    char what[300];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
-    va_end(ap);
-    return cairn_fail(r->err, CAIRN_EFORMAT, "%s: %s", r->name, what);
-}
-
 static int refuse_bytes(struct reader *r)
 {
-    return refuse(r, "not a SentencePiece model, or a damaged one");
+    return tokenizer_refuse(r->err, r->name, "not a SentencePiece model, or a damaged one");
 }
 
 static int read_trainer(struct reader *r, struct message m)
@@ -107,7 +95,8 @@ static int read_trainer(struct reader *r, struct message m)
         if (!read_field(&m, &f))
             return refuse_bytes(r);
         if (is_field(&f, 3, 0) && f.value > 1 && f.value < ARRAY_LEN(types))
-            return refuse(r, "the model type is %s, but only unigram is supported", types[f.value]);
+            return tokenizer_refuse(r->err, r->name, "the model type is %s, but only unigram is supported",
+                                    types[f.value]);
         if (is_field(&f, 24, 0))
             r->u->spm.space_is_suffix = f.value;
         if (is_field(&f, 35, 0))
@@ -162,7 +151,7 @@ static int put_piece(struct reader *r, struct message text, float score, enum un
     u->kinds[id] = (uint8_t)kind;
     u->scores[id] = (double)score;
     if (!n || memchr(s, '\0', n))
-        return refuse(r, "piece %u is empty or contains a NUL", id);
+        return tokenizer_refuse(r->err, r->name, "piece %u is empty or contains a NUL", id);
     if (kind == UNIGRAM_NORMAL && score < r->min_score)
         r->min_score = score;
     if (kind == UNIGRAM_NORMAL && u->spm.max_score < score)
@@ -173,17 +162,19 @@ static int put_piece(struct reader *r, struct message text, float score, enum un
         trie_put(&u->trie, s, n, id, &before, r->err))
         return -1;
     if (before != TRIE_NONE)
-        return refuse(r, "pieces %u and %u are the same", before, id);
+        return tokenizer_refuse(r->err, r->name, "pieces %u and %u are the same", before, id);
     if (kind == UNIGRAM_UNKNOWN) {
         if (u->unknown >= 0)
-            return refuse(r, "pieces %u and %u both stand for the unknown", (unsigned)u->unknown, id);
+            return tokenizer_refuse(r->err, r->name, "pieces %u and %u both stand for the unknown",
+                                    (unsigned)u->unknown, id);
         u->unknown = id;
     }
     if (kind == UNIGRAM_BYTE) {
         int byte = byte_of(text);
         if (byte < 0 || !u->byte_fallback)
-            return refuse(r, "piece %u is a byte, but %s", id,
-                          byte < 0 ? "its name is not that of one" : "the model has no byte_fallback");
+            return tokenizer_refuse(r->err, r->name, "piece %u is a byte, but %s", id,
+                                    byte < 0 ? "its name is not that of one"
+                                             : "the model has no byte_fallback");
         r->byte_found[byte] = true;
         u->byte_ids[byte] = id;
     }
@@ -240,10 +231,11 @@ static int read_all(struct reader *r, struct message m)
         if (!read_field(&m, &f) || (is_field(&f, 1, 2) && read_piece(r, f.text)))
             return -1;
     if (u->unknown < 0)
-        return refuse(r, "the model has no piece for the unknown");
+        return tokenizer_refuse(r->err, r->name, "the model has no piece for the unknown");
     for (int b = 0; b < 256 && u->byte_fallback; b++)
         if (!r->byte_found[b])
-            return refuse(r, "the model has byte_fallback, but no piece for byte 0x%02x", b);
+            return tokenizer_refuse(r->err, r->name,
+                                    "the model has byte_fallback, but no piece for byte 0x%02x", b);
     if (r->charsmap.p < r->charsmap.end &&
         charsmap_parse(&u->spm.map, r->charsmap.p, (size_t)(r->charsmap.end - r->charsmap.p), r->err))
         return cairn_wrap(r->err, "%s", r->name);
