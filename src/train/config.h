@@ -25,7 +25,15 @@
 #include <stdint.h>
 
 enum config_quantize { CONFIG_QUANTIZE_NONE, CONFIG_QUANTIZE_INT8, CONFIG_QUANTIZE_FP8 };
-enum config_schedule { CONFIG_SCHEDULE_COSINE, CONFIG_SCHEDULE_LINEAR, CONFIG_SCHEDULE_CONSTANT };
+enum config_schedule {
+    CONFIG_SCHEDULE_COSINE,
+    CONFIG_SCHEDULE_LINEAR,
+    CONFIG_SCHEDULE_CONSTANT,
+    CONFIG_SCHEDULE_RESTARTS,
+    CONFIG_SCHEDULE_POLYNOMIAL,
+    CONFIG_SCHEDULE_REX,
+    CONFIG_SCHEDULES,
+};
 enum config_dtype { CONFIG_DTYPE_AUTO, CONFIG_DTYPE_F32, CONFIG_DTYPE_BF16, CONFIG_DTYPE_F16 };
 enum config_master { CONFIG_MASTER_F32, CONFIG_MASTER_NONE, CONFIG_MASTER_STOCHASTIC };
 enum config_recompute { CONFIG_RECOMPUTE_NONE, CONFIG_RECOMPUTE_BLOCKS };
@@ -63,6 +71,8 @@ struct config_train {
     double lr, min_lr; /* min_lr is a share of lr */
     int64_t warmup;
     enum config_schedule schedule;
+    int64_t cycles; /* of "restarts" */
+    double power;   /* of "polynomial" */
     enum optim_kind optimizer;
     double beta1, beta2, eps, weight_decay, clip;
     bool relative_step, scale_parameter; /* Adafactor */

@@ -6,7 +6,8 @@
 static const char *const quantizes[] = { [CONFIG_QUANTIZE_NONE] = "none", [CONFIG_QUANTIZE_INT8] = "int8",
     [CONFIG_QUANTIZE_FP8] = "fp8", NULL };
 static const char *const schedules[] = { [CONFIG_SCHEDULE_COSINE] = "cosine", [CONFIG_SCHEDULE_LINEAR] = "linear",
-    [CONFIG_SCHEDULE_CONSTANT] = "constant", NULL };
+    [CONFIG_SCHEDULE_CONSTANT] = "constant",
+    [CONFIG_SCHEDULE_RESTARTS] = "restarts", [CONFIG_SCHEDULE_POLYNOMIAL] = "polynomial", [CONFIG_SCHEDULE_REX] = "rex", NULL };
 static const char *const dtypes[] = { [CONFIG_DTYPE_AUTO] = "auto", [CONFIG_DTYPE_F32] = "f32",
     [CONFIG_DTYPE_BF16] = "bf16", [CONFIG_DTYPE_F16] = "f16", NULL };
 static const char *const masters[] = { [CONFIG_MASTER_F32] = "f32", [CONFIG_MASTER_NONE] = "none",
@@ -53,7 +54,9 @@ const struct config_key config_keys[] = {
     KEY(train.min_lr, "0.1", "final learning rate as a share of lr; not used with constant", UNIT("share"), FROM(0, 1)),
     KEY(train.warmup, "100", "warmup, in steps; if not set, at most a tenth of train.steps", UNIT("steps"),
         FROM(0, MANY)),
-    KEY(train.schedule, "cosine", "learning rate schedule after the warmup", .words = schedules),
+    KEY(train.schedule, "cosine", "learning rate schedule after the warmup; restarts: cosine with hard restarts", .words = schedules),
+    KEY(train.cycles, "1", "schedule restarts: how often the cosine is gone through", FROM(1, 1000000)),
+    KEY(train.power, "1", "schedule polynomial: its exponent", ABOVE_0(1000)),
     KEY(train.optimizer, "adamw", "adamw8 has 8-bit state, adafactor has almost none; prodigy estimates its own learning rate",
         .words = optim_names),
     KEY(train.beta1, "0.9", "decay of the first moment (mean of the gradient)", SHARE),

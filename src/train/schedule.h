@@ -13,6 +13,8 @@ struct schedule {
     enum config_schedule kind;
     double lr, min_share;
     int64_t warmup, steps;
+    int64_t cycles; /* of restarts */
+    double power;   /* of polynomial */
 };
 
 struct schedule schedule_of(const struct config_train *t);

@@ -36,6 +36,9 @@ static void add_training(struct metadata *m, const struct job_config *c)
         [CONFIG_SCHEDULE_COSINE] = "cosine",
         [CONFIG_SCHEDULE_LINEAR] = "linear",
         [CONFIG_SCHEDULE_CONSTANT] = "constant",
+        [CONFIG_SCHEDULE_RESTARTS] = "cosine_with_restarts",
+        [CONFIG_SCHEDULE_POLYNOMIAL] = "polynomial",
+        [CONFIG_SCHEDULE_REX] = "rex",
     };
     add_real(m, "ss_learning_rate", c->train.lr);
     add(m, "ss_lr_scheduler", schedules[c->train.schedule]);

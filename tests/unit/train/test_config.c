@@ -147,7 +147,7 @@ static void wrong_values_say_what_is_allowed(void)
               "job.yaml:2:12: model.dropout is 1; it must be a number, at least 0, below 1");
     CHECK_STR(refused("train:\n  schedule: cosin\n"),
               "job.yaml:2:13: train.schedule is cosin; it must be cosine, "
-              "linear or constant; did you mean cosine?");
+              "linear, constant, restarts, polynomial or rex; did you mean cosine?");
     CHECK_STR(refused("model:\n  bias: maybe\n"),
               "job.yaml:2:9: model.bias is maybe; it must be true or false");
     CHECK_STR(refused("model:\n  bias: 'true'\n"),
