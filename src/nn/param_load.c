@@ -351,6 +351,17 @@ static void count_tensors(struct param_report *report, const struct loading *l)
         report->strided += is_strided(l->source, l->found[i]);
 }
 
+/* The parameter whose tensors begin at i; whole: of all of them. */
+static struct loading loading_at(const struct loading *whole, const struct param_tensors *t, size_t i)
+{
+    struct loading l = *whole;
+    l.tensors = &t->list[i];
+    l.found += i;
+    l.scales += i;
+    l.n = param_tensors_of(t, i);
+    return l;
+}
+
 int param_load(const struct param_tensors *t, const struct weights *w, const struct tensor_source *s,
                const struct st_tensor *const *found, struct param_report *report, struct cairn_error *err)
 {
@@ -363,15 +374,12 @@ int param_load(const struct param_tensors *t, const struct weights *w, const str
     const struct param_scale *scales = find_scales(&all, s, found, t->n, err);
     if (!scales)
         return -1;
+    const struct loading whole = {
+        .source = s, .found = found, .scales = scales, .storage = w->storage, .to = DTYPE_F32
+    };
     for (size_t i = 0, n; i < t->n; i += n) {
-        n = param_tensors_of(t, i);
-        struct loading l = { .source = s,
-                             .tensors = &t->list[i],
-                             .found = &found[i],
-                             .scales = &scales[i],
-                             .n = n,
-                             .storage = w->storage,
-                             .to = DTYPE_F32 };
+        struct loading l = loading_at(&whole, t, i);
+        n = l.n;
         count_tensors(report, &l);
         if (!weights_has(w, l.tensors->param))
             continue;
@@ -395,15 +403,12 @@ int param_load_parts(const struct param_tensors *t, const struct weights *w, con
     const struct param_scale *scales = find_scales(&all, s, found, t->n, err);
     if (!scales)
         return -1;
+    const struct loading whole = {
+        .source = s, .found = found, .scales = scales, .storage = w->storage, .to = DTYPE_F32
+    };
     for (size_t i = 0, n; i < t->n; i += n) {
-        n = param_tensors_of(t, i);
-        struct loading l = { .source = s,
-                             .tensors = &t->list[i],
-                             .found = &found[i],
-                             .scales = &scales[i],
-                             .n = n,
-                             .storage = w->storage,
-                             .to = DTYPE_F32 };
+        struct loading l = loading_at(&whole, t, i);
+        n = l.n;
         if (!is_in_order(&l))
             return 1;
         if (add_param(&all, &l, w, err))
