@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Compressed data: the start of a block inside a file (zlib, zstd), or a whole file (gzip). */
+ * Compressed data: the start of a block inside a file (zlib, zstd). */
 #ifndef CAIRN_HOST_UNPACK_H
 #define CAIRN_HOST_UNPACK_H
 
@@ -27,10 +27,5 @@ struct unpack_block {
 int unpack_start(struct unpack *u, const struct unpack_block *k, void *out, size_t want, size_t *got,
                  struct cairn_error *err);
 void unpack_release(struct unpack *u);
-
-/* All of a gzip file, or of any other file, unchanged. A truncated one yields what it has, without an error;
- * *cut (or NULL) is then set, and else left alone. Closes fd; path is for messages. */
-int unpack_gzip(int fd, const char *path, void (*take)(void *to, const char *bytes, size_t n), void *to,
-                bool *cut, struct cairn_error *err);
 
 #endif

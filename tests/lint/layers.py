@@ -13,7 +13,7 @@ OWNERS = {
     'yaml.h': 'src/base/yaml.c',
     'zstd.h': 'src/host/unpack.c',
     'utf8proc.h': 'src/text/unicode_form.c',
-    'zlib.h': ('src/host/unpack.c', 'src/base/deflate.c'),  # one unpacks, one packs
+    'zlib.h': 'src/base/deflate.c',
     'getopt.h': 'src/cli/options.c',
     'png.h': 'src/media/child/png.c',
     'jpeglib.h': 'src/media/child/jpeg.c',
