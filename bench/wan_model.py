@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Wan transformer in PyTorch with a LoRA on the ten linears of each block, for wan_peer.py and wan_reference.py.
+"""A Wan transformer in PyTorch with a LoRA on the ten linears of each block, for wan_peer.py, wan_reference.py and
+wan_sample_peer.py.
 
 Frozen matrices are bf16 or f32; so is the residual stream.  Time, modulation, statistics of norms, gates and the loss are f32.
 The LoRA is f32; in bf16 run it under autocast, as trainers do.  Parameters have the official names.
@@ -127,6 +128,7 @@ class Wan(nn.Module):
         self.blocks = nn.ModuleList(Block(c, dtype) for _ in range(c.layers))
         self.head = Head(c, dtype)
         self.dtype = dtype
+        self.rope_size, self.rope = None, None
 
     def embed_time(self, time):
         def linear(l, x):
@@ -144,9 +146,14 @@ class Wan(nn.Module):
         text = self.text_embedding['2'](functional.gelu(self.text_embedding['0'](text.to(self.dtype)), approximate='tanh'))
         patches = x.view(b, c, f, h // 2, 2, w // 2, 2).permute(0, 2, 3, 5, 1, 4, 6).reshape(b, f * h * w // 4, 4 * c)
         x = functional.linear(patches.to(self.dtype), self.patch_embedding.weight.flatten(1), self.patch_embedding.bias)
-        cos, sin = rope_table(f, h // 2, w // 2, self.c.dim // self.c.heads, x.device)
+        if self.rope_size != (f, h, w):
+            self.rope_size, self.rope = (f, h, w), rope_table(f, h // 2, w // 2, self.c.dim // self.c.heads, x.device)
+        cos, sin = self.rope
         for block in self.blocks:
-            x = checkpoint(block, x, e0, text, cos, sin, use_reentrant=False)
+            if torch.is_grad_enabled():
+                x = checkpoint(block, x, e0, text, cos, sin, use_reentrant=False)
+            else:
+                x = block(x, e0, text, cos, sin)
         m = (self.head.modulation + e[:, None]).unbind(1)
         y = self.head.head(modulated(x, m[0][:, None], m[1][:, None])).float()
         return y.view(b, f, h // 2, w // 2, 2, 2, -1).permute(0, 6, 1, 2, 4, 3, 5).reshape(b, -1, f, h, w)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/wan_work.h"
+#include "base/thread.h"
 #include "gpu/attention_cpu.h"
 #include "gpu/gemm_cpu.h"
 #include "gpu/rope.h"
@@ -435,14 +436,31 @@ static void to_tokens(float *y, const float *x, struct wan_size s, size_t channe
     }
 }
 
-static void from_tokens(float *y, const float *x, struct wan_size s, size_t channels)
+/* What wan_output reads, laid out by channels in f32: piece by piece on all cores, a frame of a sample each. */
+struct reading {
+    struct wan_size size;
+    size_t channels;
+    enum dtype dtype;
+    const char *stored;
+    float *tokens, *into;
+};
+
+static int read_frame(void *context, size_t piece, struct cairn_error *err)
 {
-    size_t cells = cells_of(s), within;
-    for (size_t cell = 0; cell < cells; cell++) {
-        size_t token = token_of_cell(s, cell, &within);
-        for (size_t c = 0; c < channels; c++)
-            y[c * cells + cell] = x[(token * WAN_PATCH + within) * channels + c];
+    const struct reading *r = context;
+    size_t frame = r->size.height * r->size.width, cells = cells_of(r->size), n = frame * r->channels, within;
+    size_t sample = piece / r->size.frames, first = piece % r->size.frames * frame;
+    float *x = r->tokens + piece * n, *y = r->into + sample * cells * r->channels;
+    const struct wan_size one = { 1, r->size.height, r->size.width };
+    (void)err;
+    dtype_convert(x, DTYPE_F32, r->stored + piece * n * dtype_size(r->dtype), r->dtype, n,
+                  &(struct dtype_how){ 0 });
+    for (size_t cell = 0; cell < frame; cell++) {
+        size_t token = token_of_cell(one, cell, &within);
+        for (size_t c = 0; c < r->channels; c++)
+            y[c * cells + first + cell] = x[(token * WAN_PATCH + within) * r->channels + c];
     }
+    return 0;
 }
 
 static int send_target(struct piece *p, const struct wan_slot *s, const float *target,
@@ -472,8 +490,8 @@ int wan_put(struct work *work, size_t slot, const struct wan_batch *b, struct ca
         s->weights[i] = b->weights ? b->weights[i] : 1;
     size_t text = shape->text_rows * shape->text_width, clip = shape->clip_rows * shape->clip_width;
     if (send_stored(&p, s->x, b->x, b->samples * shape->in * cells_of(b->size), err) ||
-        send_stored(&p, s->text, b->text, b->samples * text, err) ||
-        (clip && send_stored(&p, s->clip, b->clip, b->samples * clip, err)) ||
+        (b->text && send_stored(&p, s->text, b->text, b->samples * text, err)) ||
+        (clip && b->clip && send_stored(&p, s->clip, b->clip, b->samples * clip, err)) ||
         send_times(&p, s, b->times, err))
         return -1;
     return b->target ? send_target(&p, s, b->target, err) : 0;
@@ -537,9 +555,6 @@ int wan_output(struct work *work, size_t slot, float *into, struct cairn_error *
     if (gpu_download(nn->g, nn->stream, stored, w->y, s->samples * n * elem_bytes, err) ||
         gpu_wait(nn->g, nn->stream, err))
         return -1;
-    dtype_convert(tokens, DTYPE_F32, stored, storage_dtype(nn->storage), s->samples * n,
-                  &(struct dtype_how){ 0 });
-    for (size_t i = 0; i < s->samples; i++)
-        from_tokens(into + i * n, tokens + i * n, s->size, channels);
-    return 0;
+    struct reading r = { s->size, channels, storage_dtype(nn->storage), stored, tokens, into };
+    return parallel_for(s->samples * s->size.frames, 0, read_frame, &r, err);
 }

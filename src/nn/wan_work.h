@@ -20,8 +20,9 @@ struct wan_batch {
     const float *target;  /* the same with shape.out channels: noise - latent; NULL: no loss is wanted */
     const float *times;   /* of each sample, 0 to 1000 */
     const float *weights; /* of each sample's loss; NULL: 1 */
-    const float *text;    /* text_rows × text_width of each sample, zeros behind the caption */
-    const float *clip;    /* clip_rows × clip_width of each sample, where the model takes it */
+    /* text_rows × text_width of each sample, zeros behind the caption; and clip_rows × clip_width, where the model takes
+     * it.  NULL: as put into the slot before. */
+    const float *text, *clip;
 };
 int wan_put(struct work *w, size_t slot, const struct wan_batch *b, struct cairn_error *err);
 

@@ -19,6 +19,7 @@ struct generation {
     size_t batch;  /* samples that the workspace holds */
     size_t values; /* of the latents */
     size_t clean_frames;
+    size_t put;                /* texts that the workspace has: so many of the batch */
     float *x, *text, *clip;    /* of `batch` samples */
     float *velocity;           /* of both */
     float scales[WAN_EXPERTS]; /* of the LoRAs, as they were */
@@ -143,7 +144,7 @@ static void set_clean_frame(const struct generation *g, float *latents)
         memcpy(latents + c * g->c->size.frames * frame, g->c->image + c * frame, frame * sizeof(float));
 }
 
-/* The velocities of `n` samples: of the first `n` texts of the batch. */
+/* The velocities of n samples.  text NULL: that of the last pass. */
 static int run_model(struct generation *g, size_t base, double time, const float *text, size_t n, float *into,
                      struct cairn_error *err)
 {
@@ -156,7 +157,7 @@ static int run_model(struct generation *g, size_t base, double time, const float
         .x = g->x,
         .times = times,
         .text = text,
-        .clip = g->m->shape.clip_width ? g->clip : NULL,
+        .clip = text && g->m->shape.clip_width ? g->clip : NULL,
     };
     struct model_pass pass = { .slot = 0 };
     return wan_put(g->work, 0, &b, err) || g->m->model.ops->run(g->work, &pass, NULL, err) ||
@@ -174,9 +175,14 @@ static int predict(struct generation *g, const float *latents, size_t base, doub
     float *v = g->velocity, *away = g->velocity + g->values;
     for (size_t i = 0; i < n; i++)
         memcpy(g->x + i * (g->values / g->m->shape.out) * g->m->shape.in, latents, bytes);
-    if (run_model(g, base, time, g->text, n, v, err) ||
-        (cfg != 1 && n == 1 && run_model(g, base, time, g->c->negative, 1, away, err)))
+    if (run_model(g, base, time, n > g->put ? g->text : NULL, n, v, err))
         return -1;
+    g->put = at_least(g->put, n);
+    if (cfg != 1 && n == 1) {
+        g->put = 0;
+        if (run_model(g, base, time, g->c->negative, 1, away, err))
+            return -1;
+    }
     for (size_t i = 0; cfg != 1 && i < g->values; i++)
         v[i] = (float)((double)away[i] + cfg * ((double)v[i] - (double)away[i]));
     return 0;

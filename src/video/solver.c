@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "video/solver.h"
+#include "base/int.h"
+#include "base/thread.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -73,13 +75,6 @@ double solver_timestep(const struct solver *s, size_t step)
     return trunc(1000 * solver_sigma(s, step));
 }
 
-static void euler_step(const struct solver *s, float *x, const float *velocity)
-{
-    double by = s->sigmas[s->step + 1] - s->sigmas[s->step];
-    for (size_t i = 0; i < s->values; i++)
-        x[i] = (float)((double)x[i] + by * (double)velocity[i]);
-}
-
 /* ---- UniPC ---- */
 
 static double lambda_of(const struct solver *s, size_t step)
@@ -134,33 +129,67 @@ static struct unipc corrector(const struct solver *s, size_t step, size_t order)
     return u;
 }
 
-static void unipc_step(struct solver *s, float *x, const float *velocity)
+/* ---- a step ---- */
+
+enum { PIECE = 65536 }; /* values of a piece of work */
+
+struct stepping {
+    struct solver *s;
+    float *x;
+    const float *velocity;
+    struct unipc next, again;
+};
+
+static void euler_values(const struct stepping *k, size_t first, size_t end)
 {
-    /* The first step knows no older x0, and the last one gives x0 itself. */
-    size_t order = !s->step || s->step + 1 == s->steps ? 1 : 2;
+    const struct solver *s = k->s;
+    double by = s->sigmas[s->step + 1] - s->sigmas[s->step];
+    for (size_t i = first; i < end; i++)
+        k->x[i] = (float)((double)k->x[i] + by * (double)k->velocity[i]);
+}
+
+static void unipc_values(const struct stepping *k, size_t first, size_t end)
+{
+    struct solver *s = k->s;
+    const struct unipc next = k->next, again = k->again;
     double sigma = s->sigmas[s->step];
-    struct unipc next = predictor(s, s->step, order), again = { 0 };
-    if (s->step)
-        again = corrector(s, s->step - 1, s->order);
-    for (size_t i = 0; i < s->values; i++) {
-        double at = (double)x[i], x0 = at - sigma * (double)velocity[i];
+    for (size_t i = first; i < end; i++) {
+        double at = (double)k->x[i], x0 = at - sigma * (double)k->velocity[i];
         if (s->step)
             at = again.begin * (double)s->begin[i] + again.x0 * (double)s->x0[i] +
                  again.older * (double)s->older[i] + again.newer * x0;
-        x[i] = (float)(next.begin * at + next.x0 * x0 + next.older * (double)s->x0[i]);
+        k->x[i] = (float)(next.begin * at + next.x0 * x0 + next.older * (double)s->x0[i]);
         s->begin[i] = (float)at;
         s->older[i] = s->x0[i];
         s->x0[i] = (float)x0;
     }
-    s->order = order;
+}
+
+static int step_piece(void *context, size_t piece, struct cairn_error *err)
+{
+    const struct stepping *k = context;
+    size_t first = piece * PIECE, end = at_most(first + PIECE, k->s->values);
+    (void)err;
+    if (k->s->kind == SOLVER_UNIPC)
+        unipc_values(k, first, end);
+    else
+        euler_values(k, first, end);
+    return 0;
 }
 
 void solver_step(struct solver *s, float *x, const float *velocity)
 {
+    /* The first step knows no older x0, and the last one gives x0 itself. */
+    size_t order = !s->step || s->step + 1 == s->steps ? 1 : 2;
+    struct stepping k = { .s = s, .x = x, .velocity = velocity };
+    struct cairn_error err;
     assert(s->step < s->steps);
-    if (s->kind == SOLVER_UNIPC)
-        unipc_step(s, x, velocity);
-    else
-        euler_step(s, x, velocity);
+    if (s->kind == SOLVER_UNIPC) {
+        k.next = predictor(s, s->step, order);
+        if (s->step)
+            k.again = corrector(s, s->step - 1, s->order);
+    }
+    parallel_for(div_up(s->values, PIECE), 0, step_piece, &k, &err);
+    s->order = order;
     s->step++;
 }
