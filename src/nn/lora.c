@@ -71,16 +71,17 @@ static int forward_pair(struct nn *nn, const struct lora_call *c, const struct l
                         void *y, struct cairn_error *err)
 {
     void *a, *b;
+    size_t rank = c->lora->params.list[p->a].rows;
     pair_of(c->lora, &c->lora->weights, p, &a, &b);
     struct nn_linear down = {
-        .x = x, .w = a, .y = c->scratch->small, .rows = c->rows, .in = c->in, .out = c->lora->rank
+        .x = x, .w = a, .y = c->scratch->small, .rows = c->rows, .in = c->in, .out = rank
     };
     struct nn_linear up = {
         .x = c->scratch->small,
         .w = b,
         .y = skip(nn, y, p->first),
         .rows = c->rows,
-        .in = c->lora->rank,
+        .in = rank,
         .out = p->rows,
         .y_stride = c->out,
         .alpha = c->lora->scale,

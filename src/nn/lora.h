@@ -31,7 +31,7 @@ struct lora_site {
 struct lora {
     struct params params; /* "NAME.lora_A.weight", "NAME.lora_B.weight" */
     struct weights weights;
-    size_t rank;
+    size_t rank; /* of what is trained; pairs that are not may differ in it */
     float scale, dropout;
     size_t most_in; /* columns of the widest matrix that has a pair */
 };

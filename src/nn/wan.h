@@ -85,6 +85,8 @@ struct wan_save {
     size_t n_meta;
 };
 
+struct wan_adapters; /* wan_adapters.h */
+
 struct wan {
     struct model model; /* first */
     struct nn *nn;
@@ -98,6 +100,7 @@ struct wan {
     size_t head_modulation; /* 2 × width */
     struct lora loras[WAN_EXPERTS];
     struct lora_options lora_options; /* that the LoRAs were made with */
+    struct wan_adapters *adapters;    /* NULL: none */
     struct wan_save save;             /* set by its owner */
 };
 

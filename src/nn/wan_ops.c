@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/wan_at.h"
+#include "nn/wan_adapters.h"
 
 /* ---- linears ---- */
 
@@ -44,13 +45,46 @@ static struct lora_call lora_of(const struct wan_at *at, enum wan_matrix which, 
     };
 }
 
+/* ---- LoRAs that are not trained ---- */
+
+static bool has_adapter(const struct wan_at *at, enum wan_matrix which)
+{
+    for (size_t i = 0; i < wan_adapters_count(at->m); i++) {
+        const struct wan_adapter *a = wan_adapters_at(at->m, i);
+        if (a->base == at->slot->expert && a->sites[at->layer][which].n)
+            return true;
+    }
+    return false;
+}
+
+/* After the trained LoRA's part, whose call this was. */
+static int adapters_forward(const struct wan_at *at, enum wan_matrix which, struct lora_call call, void *y,
+                            struct cairn_error *err)
+{
+    static const struct nn_drop none = { 0 };
+    call.first = !call.site->n;
+    call.drop = &none;
+    for (size_t i = 0; i < wan_adapters_count(at->m); i++) {
+        const struct wan_adapter *a = wan_adapters_at(at->m, i);
+        call.lora = &a->lora;
+        call.site = &a->sites[at->layer][which];
+        if (a->base != at->slot->expert || !call.site->n)
+            continue;
+        if (lora_forward(at->nn, &call, y, err))
+            return -1;
+        call.first = false;
+    }
+    return 0;
+}
+
 int wan_block_linear(const struct wan_at *at, enum wan_matrix which, struct wan_linear_call io,
                      struct cairn_error *err)
 {
     const struct wan_linear *l = &wan_at_block(at)->linear[which];
     struct nn_drop drop = drop_at(at, which);
     struct lora_call lora = lora_of(at, which, &drop, io.x, io.rows);
-    bool gelu_after = io.before && lora.site->n; /* what LoRA adds goes through GELU too */
+    bool has_lora = lora.site->n || has_adapter(at, which);
+    bool gelu_after = io.before && has_lora; /* what LoRA adds goes through GELU too */
     void *w;
     struct nn_linear args = {
         .x = io.x,
@@ -60,10 +94,11 @@ int wan_block_linear(const struct wan_at *at, enum wan_matrix which, struct wan_
         .rows = io.rows,
         .in = l->in,
         .out = l->out,
-        .add = lora.site->n > 0,
+        .add = has_lora,
     };
     lora.first = true;
-    if (wan_at_matrix(at, l->w, &w, err) || lora_forward(at->nn, &lora, args.y, err))
+    if (wan_at_matrix(at, l->w, &w, err) || lora_forward(at->nn, &lora, args.y, err) ||
+        adapters_forward(at, which, lora, args.y, err))
         return -1;
     args.w = w;
     if (nn_linear(at->nn, &args, err))

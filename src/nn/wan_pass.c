@@ -229,7 +229,7 @@ int wan_run(struct work *work, const struct model_pass *p, const struct weights 
 {
     struct wan_work *w = (struct wan_work *)work;
     const struct wan_slot *s = &w->slots[p->slot];
-    assert(!grads || (w->o.train && s->has_target));
+    assert(!grads || (w->o.train && s->has_target && !w->m->adapters));
     struct wan_at at = {
         .w = w,
         .m = w->m,

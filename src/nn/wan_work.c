@@ -4,6 +4,7 @@
 #include "gpu/attention_cpu.h"
 #include "gpu/gemm_cpu.h"
 #include "gpu/rope.h"
+#include "nn/wan_adapters.h"
 #include "nn/wan_inside.h"
 #include "nn/work_memory.h"
 #include <assert.h>
@@ -195,10 +196,12 @@ static void plan_lora(struct work_memory *p, struct wan_work *w)
     size_t elem_bytes = storage_size(w->m->nn->storage);
     size_t keys = w->o.samples * at_least(w->m->shape.text_rows, w->m->shape.clip_rows);
     size_t rows = at_least(w->rows, keys);
-    if (!w->m->model.n_loras)
+    size_t rank = at_least(l->rank, wan_adapters_rank(w->m));
+    if (!rank)
         return;
-    w->lora.small = work_memory_add(p, rows * l->rank * elem_bytes);
-    w->lora.small_back = work_memory_add(p, rows * l->rank * elem_bytes);
+    w->lora.small = work_memory_add(p, rows * rank * elem_bytes);
+    if (w->o.train)
+        w->lora.small_back = work_memory_add(p, rows * l->rank * elem_bytes);
     if (l->dropout > 0 && w->o.train)
         w->lora.dropped = work_memory_add(p, 2 * rows * l->most_in * elem_bytes);
 }

@@ -3,6 +3,8 @@
 #include "base/int.h"
 #include "gpu/pool.h"
 #include "nn/param_layout.h"
+#include "nn/wan_adapters.h"
+#include "nn/wan_kind.h"
 #include "video/noise.h"
 #include <math.h>
 #include <stdlib.h>
@@ -195,7 +197,8 @@ static int take_step(struct generation *g, size_t step, float *latents, struct c
     size_t base = g->m->model.n_bases > 1 && time >= 1000 * c->boundary ? 1 : 0;
     if (c->stop && *c->stop)
         return cairn_fail(err, CAIRN_EIO, "interrupted");
-    if (task_use_base(g->task, base, &seconds, err) || predict(g, latents, base, time, err))
+    if (task_use_base(g->task, base, &seconds, err) || (seconds > 0 && wan_adapters_apply(g->m, base, err)) ||
+        predict(g, latents, base, time, err))
         return -1;
     solver_step(g->solver, latents, g->velocity);
     set_clean_frame(g, latents);
@@ -253,4 +256,40 @@ int wan_generate(struct task *t, const struct wan_clip *c, float *latents, struc
         if (take_step(&g, step, latents, err))
             return -1;
     return 0;
+}
+
+/* ---- LoRAs for samples alone ---- */
+
+static size_t base_of_file(const struct wan *m, const char *path)
+{
+    enum wan_expert e = m->model.n_bases > 1 ? wan_expert_by_name(path) : WAN_EXPERT_NONE;
+    return e == WAN_EXPERT_NONE ? WAN_EXPERTS : e == WAN_EXPERT_HIGH ? 1 : 0;
+}
+
+int wan_generate_use_loras(struct task *t, const char *const *files, const double *strengths, size_t n,
+                           struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena arena = { 0 };
+    struct wan *m = (struct wan *)t->model;
+    struct wan_adapter_file *list = ARENA_NEW(&arena, struct wan_adapter_file, n + 1);
+    struct wan_adapter_report *reports = ARENA_NEW(&arena, struct wan_adapter_report, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(strengths[i]))
+            return cairn_fail(err, CAIRN_EUSAGE, "%s: its strength must be finite", files[i]);
+        list[i] = (struct wan_adapter_file){ files[i], strengths[i], base_of_file(m, files[i]) };
+    }
+    if (wan_adapters_open(m, list, n, reports, err))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (reports[i].unknown)
+            message_say(
+                &t->env.sink,
+                "warning: %s: %zu of its layers are not in the model and are left out; the first is %s",
+                files[i], reports[i].unknown, reports[i].first_unknown);
+    return 0;
+}
+
+int wan_generate_drop_loras(struct task *t, struct cairn_error *err)
+{
+    return wan_adapters_close((struct wan *)t->model, err);
 }

@@ -42,4 +42,11 @@ int wan_generate(struct task *t, const struct wan_clip *c, float *latents, struc
  * whether there is CFG or not. */
 struct work_bytes wan_generate_bytes(const struct wan *m, struct wan_size largest, bool cfg);
 
+/* Applies the LoRAs of files, of any dialect, to the samples that follow.  A file whose name says high or low noise is for that
+ * expert alone, where the model has both; one with the LoRAs of both gives each its own.  Drop them before the next
+ * training step: then the weights are exactly what they were. */
+int wan_generate_use_loras(struct task *t, const char *const *files, const double *strengths, size_t n,
+                           struct cairn_error *err);
+int wan_generate_drop_loras(struct task *t, struct cairn_error *err);
+
 #endif
