@@ -179,6 +179,7 @@ int param_file_write_with(const struct param_tensors *t, const struct param_file
         .meta = o->meta ? o->meta : torch,
         .n_meta = o->meta ? o->n_meta : ARRAY_LEN(torch),
         .order = o->order,
+        .hashes = o->hashes,
     };
     if (st_writer_open(&writer, path, &contents, true, err) || write_scalars(o, t->n, &writer, err))
         return -1;

@@ -59,6 +59,7 @@ struct param_file_options {
     const struct param_getter *getter; /* NULL: the weights */
     enum dtype dtype;
     enum st_order order;
+    bool hashes;                /* st_contents has it */
     const struct st_meta *meta; /* instead of "format": "pt"; NULL: that */
     size_t n_meta;
     const struct param_scalar *scalars;

@@ -318,7 +318,11 @@ static int open_writer(struct job *j, const char *path, struct cairn_error *err)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu tensors", j->plan.n);
     for (size_t i = 0; i < j->plan.n; i++)
         out[i] = j->plan.steps[i].out;
-    const struct st_contents contents = { out, j->plan.n, j->plan.meta, j->plan.n_meta, ST_ORDER_ALIGNED };
+    const struct st_contents contents = { .tensors = out,
+                                          .n = j->plan.n,
+                                          .meta = j->plan.meta,
+                                          .n_meta = j->plan.n_meta,
+                                          .order = ST_ORDER_ALIGNED };
     return st_writer_open(&j->writer, path, &contents, j->o->replace, err);
 }
 

@@ -234,7 +234,9 @@ static int write_all(struct conversion *c, const char *out, struct cairn_error *
     size_t n_meta = keep_meta(s, &c->arena, &meta);
     CLEANUP(st_writer_close) struct st_writer w = { .out = FILE_OUT_NONE };
     c->writer = &w;
-    const struct st_contents contents = { c->tensors, c->n, meta, n_meta, ST_ORDER_ALIGNED };
+    const struct st_contents contents = {
+        .tensors = c->tensors, .n = c->n, .meta = meta, .n_meta = n_meta, .order = ST_ORDER_ALIGNED
+    };
     if (st_writer_open(&w, out, &contents, c->o->replace, err))
         return -1;
     if (parallel_for(c->n, 0, write_tensor, c, err) || source_unchanged(s, err))

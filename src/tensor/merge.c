@@ -412,7 +412,11 @@ static int write_file(const struct plan *p, const char *out, struct merge_report
 {
     CLEANUP(st_writer_close) struct st_writer w = { .out = FILE_OUT_NONE };
     struct merge_run run = { .base = p->base, .lora = &p->lora->source, .options = p->o, .writer = &w };
-    const struct st_contents contents = { p->tensors, p->n_tensors, p->meta, p->n_meta, ST_ORDER_ALIGNED };
+    const struct st_contents contents = { .tensors = p->tensors,
+                                          .n = p->n_tensors,
+                                          .meta = p->meta,
+                                          .n_meta = p->n_meta,
+                                          .order = ST_ORDER_ALIGNED };
     if (st_writer_open(&w, out, &contents, p->o->replace, err))
         return -1;
     if (p->o->progress)

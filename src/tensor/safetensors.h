@@ -90,6 +90,10 @@ struct st_writer {
     uint64_t *at; /* by the caller's index: where its data goes */
     size_t n;
     uint64_t data_at, size;
+    struct st_hashes {
+        uint64_t model_at, legacy_at; /* in the file; 0: not asked for */
+        uint64_t legacy_data;         /* offset in the data of what the legacy hash begins with */
+    } hashes;
 };
 
 struct st_contents {
@@ -98,6 +102,10 @@ struct st_contents {
     const struct st_meta *meta;
     size_t n_meta;
     enum st_order order;
+    /* Adds the hashes by which programs recognize a LoRA whatever is written into its metadata later:
+     * sshs_model_hash is the SHA-256 of the data, sshs_legacy_hash that of 64 KiB at 1 MiB, in 8 digits, of the
+     * same file with the metadata whose keys begin with ss_ alone. */
+    bool hashes;
 };
 
 /* The contents are needed only during the call. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Writing safetensors: lay out, reserve, fill from any thread, replace at once. */
 #include "base/json.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "tensor/safetensors.h"
 #include <endian.h>
@@ -105,8 +106,94 @@ static char *make_header(const struct entry *entries, size_t n, const struct st_
     if (!padded)
         abort();
     memset(padded + used, ' ', *len - used);
+    padded[*len] = '\0';
     return padded;
 }
+
+/* ---- hashes ---- */
+
+enum { LEGACY_AT = 0x100000, LEGACY_BYTES = 0x10000, LEGACY_TEXT = 8 };
+static const char model_key[] = "sshs_model_hash", legacy_key[] = "sshs_legacy_hash";
+static const char no_hash[] = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/* The metadata with room for the hashes; the caller frees it. */
+static struct st_meta *with_hashes(const struct st_contents *c, size_t *n)
+{
+    struct st_meta *meta = calloc(c->n_meta + 2, sizeof(*meta));
+    *n = 0;
+    if (!meta)
+        abort();
+    for (size_t i = 0; i < c->n_meta; i++)
+        if (strcmp(c->meta[i].key, model_key) != 0 && strcmp(c->meta[i].key, legacy_key) != 0)
+            meta[(*n)++] = c->meta[i];
+    meta[(*n)++] = (struct st_meta){ model_key, no_hash };
+    meta[(*n)++] = (struct st_meta){ legacy_key, no_hash + sizeof(no_hash) - 1 - LEGACY_TEXT };
+    return meta;
+}
+
+/* Where in the file a hash goes.  A quotation mark within a value is escaped, so the first match is the key. */
+static uint64_t hash_place(const char *header, const char *key)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "\"%s\":\"", key);
+    const char *at = strstr(header, text);
+    return at ? sizeof(uint64_t) + (uint64_t)(at - header) + strlen(text) : 0;
+}
+
+/* Without the metadata that does not count, the data begins earlier.  A header of 1 MiB, which no LoRA has, would be part of
+ * the legacy hash; ours is then of the data. */
+static void find_hashes(struct st_writer *w, const struct entry *entries, const struct st_contents *c,
+                        const char *header)
+{
+    CLEANUP(mem_free) struct st_meta *lasting = calloc(c->n_meta + 1, sizeof(*lasting));
+    size_t n = 0, len;
+    if (!lasting)
+        abort();
+    for (size_t i = 0; i < c->n_meta; i++)
+        if (str_starts(c->meta[i].key, "ss_"))
+            lasting[n++] = c->meta[i];
+    CLEANUP(mem_free) char *text = make_header(entries, c->n, lasting, n, w->at, &len);
+    uint64_t data_at = sizeof(uint64_t) + len;
+    w->hashes = (struct st_hashes){
+        .model_at = hash_place(header, model_key),
+        .legacy_at = hash_place(header, legacy_key),
+        .legacy_data = data_at < LEGACY_AT ? LEGACY_AT - data_at : 0,
+    };
+}
+
+/* Of `n` bytes of the data, or as many as there are. */
+static int hash_data(struct st_writer *w, uint64_t from, uint64_t n, char text[SHA256_TEXT + 1],
+                     struct cairn_error *err)
+{
+    enum { PIECE = 1 << 20 };
+    struct sha256 h;
+    uint64_t end = w->size - w->data_at;
+    CLEANUP(mem_free) char *bytes = malloc(PIECE);
+    if (!bytes)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory to read %s back", w->out.path);
+    end = from < end && n < end - from ? from + n : end;
+    sha256_init(&h);
+    for (uint64_t k; from < end; from += k) {
+        k = end - from < PIECE ? end - from : PIECE;
+        if (file_read_at(w->out.file.fd, w->out.path, bytes, k, w->data_at + from, err))
+            return -1;
+        sha256_add(&h, bytes, k);
+    }
+    sha256_end_text(&h, text);
+    return 0;
+}
+
+static int write_hashes(struct st_writer *w, struct cairn_error *err)
+{
+    char model[SHA256_TEXT + 1], legacy[SHA256_TEXT + 1];
+    if (hash_data(w, 0, UINT64_MAX, model, err) ||
+        hash_data(w, w->hashes.legacy_data, LEGACY_BYTES, legacy, err) ||
+        file_out_write(&w->out, model, SHA256_TEXT, w->hashes.model_at, err))
+        return -1;
+    return file_out_write(&w->out, legacy, LEGACY_TEXT, w->hashes.legacy_at, err);
+}
+
+/* ---- writing ---- */
 
 static uint64_t total_bytes(const struct st_tensor *tensors, size_t n)
 {
@@ -136,8 +223,11 @@ int st_writer_open(struct st_writer *w, const char *path, const struct st_conten
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu tensors", path, n);
     }
     put_in_order(entries, n, c->tensors, c->order);
-    size_t len;
-    CLEANUP(mem_free) char *header = make_header(entries, n, c->meta, c->n_meta, w->at, &len);
+    size_t len, n_meta = c->n_meta;
+    CLEANUP(mem_free) struct st_meta *hashed = c->hashes ? with_hashes(c, &n_meta) : NULL;
+    CLEANUP(mem_free) char *header = make_header(entries, n, hashed ? hashed : c->meta, n_meta, w->at, &len);
+    if (c->hashes)
+        find_hashes(w, entries, c, header);
     w->data_at = sizeof(uint64_t) + len;
     w->size = w->data_at + total_bytes(c->tensors, n);
     if (len > ST_HEADER_MAX) {
@@ -180,6 +270,8 @@ int st_writer_verify(struct st_writer *w, size_t tensor, uint64_t byte, const vo
 
 int st_writer_commit(struct st_writer *w, struct cairn_error *err)
 {
+    if (w->hashes.model_at && write_hashes(w, err))
+        return -1;
     return file_out_commit(&w->out, err);
 }
 

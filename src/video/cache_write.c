@@ -106,7 +106,9 @@ static int write_file(const struct contents *c, struct cairn_error *err)
                                          .elements = part_values(p),
                                          .bytes = part_values(p) * dtype_size(c->dtype) };
     }
-    struct st_contents all = { tensors, c->n, c->meta, c->n_meta, ST_ORDER_REFERENCE };
+    struct st_contents all = {
+        .tensors = tensors, .n = c->n, .meta = c->meta, .n_meta = c->n_meta, .order = ST_ORDER_REFERENCE
+    };
     CLEANUP(st_writer_close) struct st_writer w = { .out = FILE_OUT_NONE };
     if (st_writer_open(&w, c->path, &all, true, err))
         return -1;

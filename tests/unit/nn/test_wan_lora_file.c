@@ -294,7 +294,9 @@ static const char *write_file(const char *const *names, size_t n, const struct s
                                          .rank = 2,
                                          .elements = 64,
                                          .bytes = sizeof(values) };
-    const struct st_contents c = { tensors, n, meta, meta ? 1 : 0, ST_ORDER_GIVEN };
+    const struct st_contents c = {
+        .tensors = tensors, .n = n, .meta = meta, .n_meta = meta ? 1 : 0, .order = ST_ORDER_GIVEN
+    };
     CHECK(!st_writer_open(&w, path, &c, true, &err));
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < 64; k++)

@@ -150,7 +150,7 @@ static inline void write_form(const char *path, const struct form *f)
         if (!f->drop || strcmp(file.tensors[i].name, f->drop))
             add_tensor(&w, f, &file, &file.tensors[i]);
     add_rest(&w, f);
-    const struct st_contents contents = { w.list, w.n, NULL, 0, ST_ORDER_GIVEN };
+    const struct st_contents contents = { .tensors = w.list, .n = w.n, .order = ST_ORDER_GIVEN };
     REQUIRE(!st_writer_open(&out, path, &contents, true, &err));
     for (size_t i = 0; i < w.n; i++)
         CHECK(!st_writer_put(&out, i, 0, w.bytes[i], w.list[i].bytes, &err));

@@ -133,7 +133,7 @@ static inline void copy_changed(const char *from, const char *path, const struct
         list[n] = added(c, &a, &bytes[n]);
         n++;
     }
-    const struct st_contents contents = { list, n, NULL, 0, ST_ORDER_GIVEN };
+    const struct st_contents contents = { .tensors = list, .n = n, .order = ST_ORDER_GIVEN };
     REQUIRE(!st_writer_open(&w, path, &contents, true, &err));
     for (size_t i = 0; i < n; i++)
         CHECK(!st_writer_put(&w, i, 0, bytes[i], list[i].bytes, &err));
