@@ -139,20 +139,21 @@ static const char *file_name(const struct model *m, size_t set, bool average)
 static int save(const struct model *model, const struct model_save *s, struct cairn_error *err)
 {
     const struct gpt *m = gpt_of(model);
+    const struct param_getter *from = s->from ? &s->from[s->set] : NULL;
     char path[4096];
     snprintf(path, sizeof(path), "%s/%s", s->dir, file_name(model, s->set, s->average));
     if (s->average && model->n_loras)
-        return gpt_file_save_lora_tensors(m, path, s->dtype, s->from, err);
+        return gpt_file_save_lora_tensors(m, path, s->dtype, from, err);
     if (s->average)
-        return gpt_file_save_tensors(m, path, s->dtype, s->from, err);
+        return gpt_file_save_tensors(m, path, s->dtype, from, err);
     if (!model->n_loras)
-        return gpt_file_save(m, s->dir, s->dtype, s->from, err);
+        return gpt_file_save(m, s->dir, s->dtype, from, err);
     struct gpt_lora_file lora = {
         .options = &m->lora_options,
         .base = s->base,
         .copy = file_name(model, s->set, false),
         .dtype = s->dtype,
-        .from = s->from,
+        .from = from,
     };
     return gpt_file_save_lora(m, s->dir, &lora, err);
 }

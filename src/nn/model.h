@@ -78,7 +78,7 @@ struct model_save {
     const char *dir; /* exists */
     bool average;    /* the moving average: the tensors alone, under its own name */
     enum dtype dtype;
-    const struct param_getter *from; /* where the values come from */
+    const struct param_getter *from; /* where the values of each set come from; NULL: the weights */
     uint64_t step;                   /* how many were trained */
     const char *base;                /* what a LoRA was trained on, for its file; NULL: unknown */
 };

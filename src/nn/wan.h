@@ -77,12 +77,20 @@ struct wan_options {
     bool lora_per_expert;            /* with two experts; else one LoRA for both */
 };
 
+struct wan_save_meta {
+    struct st_meta *list;
+    size_t n;
+    bool is_all; /* instead of the model's own; else added to it */
+};
 /* How LoRA files are written. */
 struct wan_save {
     enum lora_dialect dialect;
     enum dtype dtype;
-    const struct st_meta *meta; /* for their headers */
-    size_t n_meta;
+    bool joined;   /* the LoRAs of both experts in one file, as ai-toolkit has it; comfy alone */
+    bool no_alpha; /* where alpha is the rank */
+    /* The metadata for a header, in the arena, maybe asked for by another thread; NULL: the model's own. */
+    void (*describe)(const void *to, uint64_t step, struct arena *a, struct wan_save_meta *out);
+    const void *to;
 };
 
 struct wan_adapters; /* wan_adapters.h */

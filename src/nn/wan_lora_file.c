@@ -22,8 +22,8 @@ static enum lora_part module_of(const struct param *p, char module[LORA_NAME_MAX
 
 /* Values times what the dialect folds into them. */
 struct folded {
-    const struct param_getter *from; /* NULL: the weights */
-    const struct weights *weights;
+    const struct wan *m;
+    const struct param_getter *from; /* of each set; NULL: the weights */
     double down, up;
 };
 
@@ -31,7 +31,10 @@ static int get_folded(void *context, const struct param *p, float *into, struct 
 {
     const struct folded *f = context;
     double factor = str_ends(p->name, a_end) ? f->down : f->up;
-    if (f->from ? f->from->get(f->from->context, p, into, err) : weights_get(f->weights, p, into, err))
+    const struct params *first = &f->m->loras[0].params;
+    size_t set = p >= first->list && p < first->list + first->n ? 0 : 1;
+    const struct param_getter *from = f->from ? &f->from[set] : NULL;
+    if (from ? from->get(from->context, p, into, err) : weights_get(&f->m->loras[set].weights, p, into, err))
         return -1;
     for (size_t i = 0; factor != 1 && i < p->rows * p->columns; i++)
         into[i] = (float)((double)into[i] * factor);
@@ -52,21 +55,52 @@ static void listing_release(struct listing *l)
     param_tensors_release(&l->tensors);
 }
 
-static int list_param(struct listing *l, const struct param *p, enum lora_dialect d, float alpha,
+/* How the keys of a set are spelled. */
+struct spelling {
+    enum lora_dialect dialect;
+    const char *expert; /* comes after "diffusion_model."; "": nothing */
+    float alpha;
+    bool has_alpha;
+};
+
+static const char *key_of(struct arena *a, const struct spelling *s, const char *module, enum lora_part part,
+                          struct cairn_error *err)
+{
+    static const char first[] = "diffusion_model.";
+    char key[2 * LORA_NAME_MAX];
+    if (lora_name_format(module, part, s->dialect, key, sizeof(key), err))
+        return NULL;
+    return *s->expert ? arena_printf(a, "%s%s%s", first, s->expert, key + strlen(first))
+                      : arena_strdup(a, key);
+}
+
+static int list_param(struct listing *l, const struct param *p, const struct spelling *s,
                       struct cairn_error *err)
 {
-    char module[LORA_NAME_MAX], key[2 * LORA_NAME_MAX];
+    char module[LORA_NAME_MAX];
     struct param_tensor whole = param_tensor_whole(p);
     struct arena *a = &l->tensors.arena;
     enum lora_part part = module_of(p, module);
-    if (lora_name_format(module, part, d, key, sizeof(key), err))
+    const char *key = key_of(a, s, module, part, err);
+    if (!key)
         return -1;
     param_tensors_add(&l->tensors, &whole, "%s", key);
-    if (part != LORA_UP || d == LORA_DIFFUSERS)
+    if (part != LORA_UP || !s->has_alpha)
         return 0;
-    if (lora_name_format(module, LORA_ALPHA, d, key, sizeof(key), err))
+    key = key_of(a, s, module, LORA_ALPHA, err);
+    if (!key)
         return -1;
-    *ARENA_PUSH(a, l->alphas, l->n_alphas) = (struct param_scalar){ arena_strdup(a, key), alpha };
+    *ARENA_PUSH(a, l->alphas, l->n_alphas) = (struct param_scalar){ key, s->alpha };
+    return 0;
+}
+
+static int list_set(struct listing *l, const struct wan *m, size_t set, const struct spelling *s,
+                    struct cairn_error *err)
+{
+    const struct params *p = &m->loras[set].params;
+    for (size_t i = 0; i < p->n; i++)
+        if (list_param(l, &p->list[i], s, err))
+            return -1;
     return 0;
 }
 
@@ -85,6 +119,8 @@ static void list_meta(struct listing *l, const struct wan *m, const struct wan_l
     for (size_t i = 0; i < o->n_meta; i++)
         add_meta(l, o->meta[i].key, o->meta[i].value);
     add_meta(l, "format", "pt");
+    if (o->meta_is_all)
+        return;
     add_meta(l, "modelspec.architecture", "wan2.1/lora");
     add_meta(l, "modelspec.implementation", "https://github.com/Wan-Video/Wan2.1");
     add_meta(l, "modelspec.sai_model_spec", "1.0.0");
@@ -99,12 +135,20 @@ int wan_lora_save(const struct wan *m, size_t set, const struct wan_lora_save *o
     CLEANUP(listing_release) struct listing l = { 0 };
     const struct lora *lora = &m->loras[set];
     enum lora_dialect d = o->dialect == LORA_ANY ? LORA_COMFY : o->dialect;
-    struct folded folded = { .from = o->from, .weights = &lora->weights, .down = 1, .up = 1 };
+    struct spelling s = {
+        .dialect = d,
+        .expert = "",
+        .alpha = m->lora_options.alpha,
+        .has_alpha = d != LORA_DIFFUSERS && !(o->no_alpha && lora->scale == 1),
+    };
+    struct folded folded = { .m = m, .from = o->from, .down = 1, .up = 1 };
     if (d == LORA_DIFFUSERS)
         lora_fold(d, (double)lora->scale, &folded.down, &folded.up);
-    for (size_t i = 0; i < lora->params.n; i++)
-        if (list_param(&l, &lora->params.list[i], d, m->lora_options.alpha, err))
+    for (size_t i = 0; i < (o->joined ? m->model.n_loras : 1); i++) {
+        s.expert = !o->joined ? "" : i ? "transformer_1." : "transformer_2.";
+        if (list_set(&l, m, o->joined ? i : set, &s, err))
             return cairn_wrap(err, "%s", o->path);
+    }
     list_meta(&l, m, o);
     struct param_getter getter = { get_folded, &folded };
     struct param_file_options options = {
@@ -112,6 +156,7 @@ int wan_lora_save(const struct wan *m, size_t set, const struct wan_lora_save *o
         .getter = &getter,
         .dtype = o->dtype,
         .order = ST_ORDER_REFERENCE,
+        .hashes = true,
         .meta = l.meta,
         .n_meta = l.n_meta,
         .scalars = l.alphas,

@@ -15,9 +15,12 @@ struct wan_lora_save {
     const char *path;
     enum lora_dialect dialect;       /* LORA_ANY: comfy */
     enum dtype dtype;                /* f32, f16 or bf16 */
-    const struct param_getter *from; /* NULL: the weights */
-    const struct st_meta *meta;      /* added to what the model itself says, or instead of it */
+    const struct param_getter *from; /* of each set; NULL: the weights */
+    bool joined, no_alpha;           /* struct wan_save has them; joined: `set` does not count */
+    const struct st_meta
+        *meta; /* added to what the model itself says; the first of two with the same key counts */
     size_t n_meta;
+    bool meta_is_all; /* the model says nothing itself */
 };
 /* The file appears whole or not at all. */
 int wan_lora_save(const struct wan *m, size_t set, const struct wan_lora_save *o, struct cairn_error *err);

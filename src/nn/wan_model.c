@@ -20,10 +20,15 @@ static void close_wan(struct model *model)
     free(m);
 }
 
-/* Two LoRAs have files of their own. */
+static bool is_joined(const struct model *m)
+{
+    return m->n_loras > 1 && wan_of(m)->save.joined;
+}
+
+/* Two LoRAs have files of their own, unless they share one. */
 static const char *file_name(const struct model *m, size_t set, bool average)
 {
-    if (m->n_loras < 2)
+    if (m->n_loras < 2 || is_joined(m))
         return average ? "lora-ema.safetensors" : "lora.safetensors";
     if (set)
         return average ? "lora_high_noise-ema.safetensors" : "lora_high_noise.safetensors";
@@ -34,19 +39,23 @@ static int save(const struct model *m, const struct model_save *s, struct cairn_
 {
     CLEANUP(arena_release) struct arena arena = { 0 };
     const struct wan_save *how = &wan_of(m)->save;
-    struct st_meta *meta = ARENA_NEW(&arena, struct st_meta, how->n_meta + 1);
+    struct wan_save_meta meta = { 0 };
     char path[4096];
-    meta[0] = (struct st_meta){ "ss_steps", arena_printf(&arena, "%llu", (unsigned long long)s->step) };
-    for (size_t i = 0; i < how->n_meta; i++)
-        meta[i + 1] = how->meta[i];
+    if (is_joined(m) && s->set)
+        return 0; /* written with the first */
+    if (how->describe)
+        how->describe(how->to, s->step, &arena, &meta);
     snprintf(path, sizeof(path), "%s/%s", s->dir, file_name(m, s->set, s->average));
     struct wan_lora_save o = {
         .path = path,
         .dialect = how->dialect,
         .dtype = how->dtype,
         .from = s->from,
-        .meta = meta,
-        .n_meta = how->n_meta + 1,
+        .joined = is_joined(m),
+        .no_alpha = how->no_alpha,
+        .meta = meta.list,
+        .n_meta = meta.n,
+        .meta_is_all = meta.is_all,
     };
     return wan_lora_save(wan_of(m), s->set, &o, err);
 }

@@ -184,6 +184,11 @@ int os_make_link(const char *target, const char *path)
     return fault_hit() ? -1 : symlink(target, path);
 }
 
+int os_make_hard_link(const char *from, const char *to)
+{
+    return fault_hit() ? -1 : link(from, to);
+}
+
 ssize_t os_read_link_at(int dir, const char *name, char *target, size_t size)
 {
     ssize_t n = fault_hit() ? -1 : readlinkat(dir, name, target, size);

@@ -73,6 +73,8 @@ int os_make_dir_at(int dir, const char *name, mode_t mode);
 int os_make_temp_dir(char *path);
 /* Creates a symbolic link to target; on a system without links, a file that contains the target. */
 int os_make_link(const char *target, const char *path);
+/* A second name of the same file; fails where the file system has none. */
+int os_make_hard_link(const char *from, const char *to);
 /* Reads the target of a link, NUL-terminated; returns its length, which is less than size. */
 ssize_t os_read_link(const char *path, char *target, size_t size);
 ssize_t os_read_link_at(int dir, const char *name, char *target, size_t size);

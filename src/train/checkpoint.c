@@ -37,6 +37,7 @@ struct checkpoints {
     struct copy copy;
     struct checkpoint_model model;
     struct checkpoint_state state;
+    struct checkpoint_watcher watcher;
     pthread_t thread;
     bool running;
     int result; /* of the thread */
@@ -126,22 +127,27 @@ static int averages_of(void *context, const struct param *p, float *into, struct
 static int write_model(struct checkpoints *c, const char *dir, struct cairn_error *err)
 {
     const struct model *m = c->model.model;
+    struct set_reader readers[MODEL_SETS];
+    struct param_getter weights[MODEL_SETS], averages[MODEL_SETS];
+    for (size_t i = 0; i < MODEL_SETS; i++) {
+        readers[i] = (struct set_reader){ c, i };
+        weights[i] = (struct param_getter){ weights_of, &readers[i] };
+        averages[i] = (struct param_getter){ averages_of, &readers[i] };
+    }
     for (size_t i = 0; i < model_sets(m); i++) {
-        struct set_reader r = { c, i };
-        struct param_getter weights = { weights_of, &r }, averages = { averages_of, &r };
         struct model_save save = {
             .set = i,
             .dir = dir,
             .dtype = storage_dtype(c->copy.sets[i].weights.storage),
-            .from = &weights,
+            .from = weights,
             .base = c->model.base,
             .step = c->state.step,
         };
         if (m->ops->save(m, &save, err))
             return -1;
         save.average = true;
-        save.from = &averages;
-        if (find_average(&r, PARAM_MATRIX) && m->ops->save(m, &save, err))
+        save.from = averages;
+        if (find_average(&readers[i], PARAM_MATRIX) && m->ops->save(m, &save, err))
             return -1;
     }
     return 0;
@@ -277,7 +283,7 @@ static int publish(struct checkpoints *c, const char *temp, struct cairn_error *
         return -1;
     c->newest = c->state.step;
     for_each(c->dir, is_step, drop_old, &(struct keeping){ c, 0 });
-    return 0;
+    return c->watcher.complete ? c->watcher.complete(c->watcher.to, path, c->state.step, err) : 0;
 }
 
 static int write_all(struct checkpoints *c, struct cairn_error *err)
@@ -423,6 +429,11 @@ int checkpoints_open(const char *run_dir, size_t keep, bool async, struct checkp
     for_each(c->dir, is_left_over, remove_one, NULL);
     *out = c;
     return 0;
+}
+
+void checkpoints_watch(struct checkpoints *c, struct checkpoint_watcher watcher)
+{
+    c->watcher = watcher;
 }
 
 int checkpoints_wait(struct checkpoints *c, uint64_t *step, struct cairn_error *err)

@@ -35,6 +35,13 @@ struct checkpoints;
 /* In the folder of a run.  Removes incomplete checkpoints of an earlier process.  keep 0: keep all. */
 int checkpoints_open(const char *run_dir, size_t keep, bool async, struct checkpoints **out,
                      struct cairn_error *err);
+/* Called for every checkpoint once it is complete, with its folder, maybe in another thread; the run goes on if it
+ * fails. */
+struct checkpoint_watcher {
+    int (*complete)(void *to, const char *path, uint64_t step, struct cairn_error *err);
+    void *to;
+};
+void checkpoints_watch(struct checkpoints *c, struct checkpoint_watcher watcher);
 /* Waits for a checkpoint that is being written. */
 void checkpoints_close(struct checkpoints *c);
 

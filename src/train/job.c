@@ -87,6 +87,7 @@ struct task_env job_task_env(struct job *j)
         .talk = j->o->talk,
         .sink = { .say = say_line, .context = j },
         .stop = j->o->stop,
+        .version = j->o->version,
         .arena = &j->arena,
         .only_plan = j->only_plan || j->o->dry_run,
         .budget_bytes = j->o->budget_bytes,

@@ -194,6 +194,12 @@ static bool is_due(const struct job *j, int64_t every)
            (j->state.step % (uint64_t)every == 0 || j->state.step == (uint64_t)j->c->train.steps);
 }
 
+static bool is_task_save_due(const struct job *j)
+{
+    const struct task_ops *ops = j->task->ops;
+    return ops->is_save_due && ops->is_save_due(j->task, j->state.step);
+}
+
 static uint64_t val_samples(const struct job *j)
 {
     const struct task_ops *ops = j->task->ops;
@@ -501,7 +507,8 @@ int job_run_steps(struct job *j, enum train_end *end, struct cairn_error *err)
             return -1;
         stop_early = should_stop_early(j);
         bool stop = j->o->is_stopped && j->o->is_stopped();
-        if (is_due(j, j->c->checkpoint.every) || stop || stop_early || job_host_is_short(j)) {
+        if (is_due(j, j->c->checkpoint.every) || is_task_save_due(j) || stop || stop_early ||
+            job_host_is_short(j)) {
             bool last = stop || stop_early || j->state.step == (uint64_t)j->c->train.steps;
             if (save(j, stop, err) || (!last && job_restore(j, err)))
                 return -1;

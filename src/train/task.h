@@ -30,6 +30,7 @@ struct task_env {
     bool only_plan;                    /* no step follows: the memory is wanted, not the data */
     uint64_t budget_bytes;             /* of the device's memory; 0: not known */
     uint64_t host_bytes;               /* of the host's; the same */
+    const char *version;               /* of cairn; NULL: not told */
 };
 
 /* A model that was saved, for samples without training. */
@@ -121,6 +122,11 @@ struct task_ops {
 
     /* Saves in the run's folder what later commands need and checkpoints do not hold.  May be NULL. */
     int (*keep)(const struct task *t, struct cairn_error *err);
+    /* Whether a checkpoint is due after a step, besides those of checkpoint.every.  NULL: none is. */
+    bool (*is_save_due)(const struct task *t, uint64_t step);
+    /* A checkpoint of a step is complete, or was found when the run resumed: puts the files for other programs in place.
+     * Maybe in another thread: it must not use env.arena.  NULL: there are none. */
+    int (*publish)(const struct task *t, const char *checkpoint, uint64_t step, struct cairn_error *err);
     /* "gpt 6x384", for run.json and lists. */
     const char *(*label)(const struct task *t, struct arena *a);
     /* Prints the lines of the summary at the start, each "label     text". */

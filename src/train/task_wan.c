@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct wan_job *wan_job_of(const struct task *t)
@@ -61,7 +62,10 @@ static int find_files(const struct job_config *c, const struct task_env *e, stru
 static int resolve(struct job_config *c, const struct task_env *e, struct cairn_error *err)
 {
     struct wan_files files = { 0 };
+    struct wan_keys *k = c->own;
     int r = find_files(c, e, &files, err);
+    if (k->save.files == LORA_FILES_MUSUBI && !config_is_set(c, "save.format"))
+        k->save.format = WAN_SAVE_MUSUBI;
     if (!r && !config_is_set(c, "model.quantize") && fp8_is(files.bases[0].info.dtype))
         c->model.quantize = CONFIG_QUANTIZE_FP8;
     wan_files_release(&files);
@@ -237,9 +241,15 @@ static int new_model(struct task *task, struct cairn_error *err)
         return cairn_fail(err, CAIRN_EUSAGE, "lora.high_noise_path is set, but the job trains one LoRA");
     if (wan_new(task->env.nn, &t->shape, &o, &t->wan, err))
         return -1;
-    t->wan->save.dialect = dialects[t->keys.save.format];
-    t->wan->save.dtype = save_dtypes[t->keys.save.dtype];
-    wan_job_set_metadata(t);
+    t->started = (int64_t)time(NULL);
+    t->wan->save = (struct wan_save){
+        .dialect = dialects[t->keys.save.format],
+        .dtype = save_dtypes[t->keys.save.dtype],
+        .joined = !t->keys.save.split,
+        .no_alpha = t->keys.save.files == LORA_FILES_AI_TOOLKIT,
+        .describe = wan_job_describe,
+        .to = t,
+    };
     const char *note = wan_lora_note(t->wan, 0, t->wan->save.dialect);
     if (note)
         message_say(&task->env.sink, "warning: %s", note);
@@ -447,6 +457,8 @@ const struct task_ops task_wan = {
     .summary = summary,
     .base_name = base_name,
     .pictures = wan_job_pictures,
+    .is_save_due = wan_job_is_save_due,
+    .publish = wan_job_publish,
     .shrink_hint = "smaller or shorter clips, model.quantize: fp8, a lower lora.rank, or "
                    "train.optimizer: adamw8",
 };

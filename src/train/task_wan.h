@@ -5,6 +5,7 @@
 
 #include "nn/wan_find.h"
 #include "tensor/lora_names.h"
+#include "train/lora_files.h"
 #include "train/task.h"
 #include "video/flow_time.h"
 
@@ -69,6 +70,11 @@ struct wan_keys {
     struct {
         enum wan_save_format format;
         enum wan_save_dtype dtype;
+        enum lora_files_style files;
+        const char *name; /* "": the run's */
+        bool split;
+        int64_t epochs;          /* 0: none */
+        struct config_list meta; /* "KEY=VALUE" */
     } save;
 };
 /* A clip as people see it. */

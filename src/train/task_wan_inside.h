@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the files of the Wan task share: task_wan.c opens it, task_wan_batch.c makes its batches,
- * task_wan_meta.c the metadata of its files. */
+ * task_wan_meta.c the metadata of its files,
+ * task_wan_files.c their names. */
 #ifndef CAIRN_TRAIN_TASK_WAN_INSIDE_H
 #define CAIRN_TRAIN_TASK_WAN_INSIDE_H
 
@@ -41,6 +42,7 @@ struct wan_job {
     struct video_item planned; /* without caches: its size alone */
     struct video_item empty;   /* the text of the empty caption alone; for captions that are dropped */
     struct wan_host_batch host;
+    int64_t started; /* seconds since 1970 */
 };
 
 /* ---- task_wan_size.c ---- */
@@ -72,7 +74,16 @@ void wan_job_free_batch(struct wan_host_batch *b);
 
 /* ---- task_wan_meta.c ---- */
 
-/* Of the LoRA's files. */
-void wan_job_set_metadata(struct wan_job *t);
+/* The metadata of the LoRA's files; `job` is a struct wan_job. */
+void wan_job_describe(const void *job, uint64_t step, struct arena *a, struct wan_save_meta *out);
+
+/* ---- task_wan_files.c ---- */
+
+/* What the LoRA's files are called, without what stands for the step. */
+const char *wan_job_file_name(const struct wan_job *t);
+/* How many were complete after so many steps. */
+uint64_t wan_job_epochs(const struct wan_job *t, uint64_t steps);
+bool wan_job_is_save_due(const struct task *task, uint64_t step);
+int wan_job_publish(const struct task *task, const char *checkpoint, uint64_t step, struct cairn_error *err);
 
 #endif

@@ -12,6 +12,8 @@ static const char *const lora_experts[] = { [WAN_LORA_ONE] = "one", [WAN_LORA_TW
 static const char *const recipes[] = { [FLOW_MUSUBI] = "musubi", [FLOW_AI_TOOLKIT] = "ai-toolkit", NULL };
 static const char *const formats[] = { [WAN_SAVE_COMFY] = "comfy", [WAN_SAVE_MUSUBI] = "musubi",
     [WAN_SAVE_DIFFUSERS] = "diffusers", NULL };
+static const char *const files[] = { [LORA_FILES_NONE] = "none", [LORA_FILES_AI_TOOLKIT] = "ai-toolkit",
+    [LORA_FILES_MUSUBI] = "musubi", NULL };
 static const char *const encoder_devices[] = { [WAN_ENCODER_AUTO] = "auto", [WAN_ENCODER_CPU] = "cpu", NULL };
 static const char *const dtypes[] = { [WAN_SAVE_BF16] = "bf16", [WAN_SAVE_F16] = "f16", [WAN_SAVE_F32] = "f32", NULL };
 
@@ -73,6 +75,11 @@ static const struct config_key keys[] = {
     KEY(sample.negative, "", "negative prompt, cached too"),
     KEY(save.format, "comfy", "names in lora.safetensors, for ComfyUI, musubi-tuner or diffusers", .words = formats),
     KEY(save.dtype, "bf16", "number format of lora.safetensors; checkpoints keep the exact values too", .words = dtypes),
+    KEY(save.files, "none", "puts each LoRA into the run's folder too, with the names and metadata of this program; none: only into checkpoints", .words = files),
+    KEY(save.name, "", "what the names of those files begin with; empty: run.name"),
+    KEY(save.split, "true", "with a LoRA for each expert: a file for each; false: one file for both, as in ai-toolkit"),
+    KEY(save.epochs, "0", "also save after every so many epochs; 0: only as checkpoint.every says", UNIT("epochs"), FROM(0, 1000000)),
+    KEY(save.meta, "[]", "more metadata for the files, each KEY=VALUE"),
 };
 
 static const struct config_section sections[] = {
@@ -119,6 +126,26 @@ static int check_words(const struct job_config *c, struct cairn_error *err)
     return 0;
 }
 
+static int check_save(const struct job_config *c, struct cairn_error *err)
+{
+    const struct wan_keys *k = wan_keys(c);
+    if (!k->save.split && k->save.format != WAN_SAVE_COMFY)
+        return config_clash(c, "save.split", "save.format", err,
+                            "save.split is false, but only save.format: comfy has files for both experts");
+    if (k->save.name[0] == '.' || strchr(k->save.name, '/'))
+        return config_clash(c, "save.name", "save.name", err,
+                            "save.name is \"%.60s\"; it is part of a file name, without folders",
+                            k->save.name);
+    for (size_t i = 0; i < k->save.meta.n; i++) {
+        const char *item = k->save.meta.item[i];
+        size_t key = strcspn(item, "=");
+        if (!key || !item[key])
+            return config_clash(c, "save.meta", "save.meta", err, "save.meta: \"%.60s\" is not KEY=VALUE",
+                                item);
+    }
+    return 0;
+}
+
 static int check(const struct job_config *c, struct cairn_error *err)
 {
     const struct wan_keys *k = wan_keys(c);
@@ -151,7 +178,7 @@ static int check(const struct job_config *c, struct cairn_error *err)
     if (k->train.min_timestep >= k->train.max_timestep)
         return config_clash(c, "train.min_timestep", "train.max_timestep", err,
                             "train.min_timestep is not below train.max_timestep");
-    return check_words(c, err);
+    return check_save(c, err) || check_words(c, err) ? -1 : 0;
 }
 
 void wan_keys_warn(const struct job_config *c, const struct message_sink *sink)

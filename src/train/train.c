@@ -140,6 +140,23 @@ static int finish(struct job *j, enum train_end end, struct cairn_error *err)
     return 0;
 }
 
+static int publish(void *to, const char *path, uint64_t step, struct cairn_error *err)
+{
+    const struct job *j = to;
+    return j->task->ops->publish(j->task, path, step, err);
+}
+
+/* A process that was killed may have left the files of its last checkpoint out. */
+static void watch_checkpoints(struct job *j, const char *from)
+{
+    struct cairn_error why = { 0 };
+    if (!j->task->ops->publish)
+        return;
+    checkpoints_watch(j->checkpoints, (struct checkpoint_watcher){ publish, j });
+    if (from && publish(j, from, j->state.step, &why))
+        job_say(j, "warning: %s", why.msg);
+}
+
 static int run_open_job(struct job *j, const char *from, enum train_end *end, struct cairn_error *err)
 {
     int64_t started = (int64_t)time(NULL);
@@ -150,6 +167,7 @@ static int run_open_job(struct job *j, const char *from, enum train_end *end, st
         checkpoints_open(j->o->dir, (size_t)j->c->checkpoint.keep, j->c->checkpoint.async, &j->checkpoints,
                          err))
         return -1;
+    watch_checkpoints(j, from);
     if (from)
         job_say(j, "resuming from %s%s", from,
                 j->other_config ? ", which was saved with another configuration" : "");

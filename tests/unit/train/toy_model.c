@@ -154,7 +154,7 @@ static int save(const struct model *m, const struct model_save *s, struct cairn_
     const struct lora *l = m->loras[s->set];
     list_tensors(&t, &l->params);
     const char *path = arena_printf(&t.arena, "%s/%s", s->dir, file_name(m, s->set, s->average));
-    return param_file_write(&t, &l->weights, s->from, s->dtype, path, err);
+    return param_file_write(&t, &l->weights, s->from ? &s->from[s->set] : NULL, s->dtype, path, err);
 }
 
 static int load(struct model *m, size_t set, const char *path, struct param_report *report,
