@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/check.h"
 #include "gpu/kernels/vae.h"
+#include <math.h>
 #include <string.h>
 
 struct shape {
@@ -8,8 +9,16 @@ struct shape {
 };
 /* Of the two VAEs, with and without channels that nothing uses. */
 static const struct shape shapes[] = {
-    { 1, 2, 3, 3, 1 }, { 2, 5, 7, 8, 1 }, { 2, 3, 5, 12, 2 }, { 1, 4, 4, 16, 2 }
+    { 1, 2, 3, 3, 1 }, { 2, 5, 7, 8, 1 }, { 2, 3, 5, 12, 2 }, { 1, 4, 4, 24, 2 }
 };
+
+/* Numbers that were split: the first, and the `by` places behind it the rest. */
+static void check_split(struct check *c, const struct check_tensor *y, size_t at, size_t by, float want)
+{
+    double sum = (double)y->host[at] + (double)y->host[at + by];
+    if (!(fabs(sum - (double)want) <= 0x1p-16 * fmax(1, fabs((double)want))))
+        check_complain(c, "element %zu of %zu and its rest are %.9g, not %.9g", at, y->n, sum, (double)want);
+}
 
 /* Which pixel's colour is in a channel; -1: none. */
 static long pixel_of(const struct shape *s, size_t place, k_i64 channel)
@@ -43,7 +52,22 @@ static void pack(struct check *c)
             want[k] = from < 0 ? 0 : (double)pixels.host[from];
         }
         check_compare(c, &x, want, 1);
+        size_t colours = (size_t)(3 * s->patch * s->patch);
+        for (size_t k = 0; check_ok(c) && k < x.n; k++)
+            if (k % channels < colours && channels >= 2 * colours)
+                check_split(c, &x, k, colours, (float)want[k]);
     }
+}
+
+static void split(struct check *c)
+{
+    enum { ROWS = 37, CHANNELS = 48 };
+    struct check_tensor x = check_input_f32(c, ROWS * CHANNELS, 1), y = check_output(c, 2 * ROWS * CHANNELS);
+    struct split_args args = { .y = y.device, .x = x.device, .rows = ROWS, .channels = CHANNELS };
+    CHECK_LAUNCH(c, "split", ((struct gpu_grid){ .x = (unsigned)K_GROUPS(x.n) }), args);
+    check_fetch(c, &y);
+    for (size_t i = 0; check_ok(c) && i < x.n; i++)
+        check_split(c, &y, i + i / CHANNELS * CHANNELS, CHANNELS, x.host[i]);
 }
 
 static void unpack(struct check *c)
@@ -133,9 +157,8 @@ static void shortcut_up(struct check *c)
 }
 
 const struct check_case checks_vae[] = {
-    { "pixels_pack", pack, false },
-    { "pixels_unpack", unpack, false },
-    { "shortcut_down", shortcut_down, false },
+    { "pixels_pack", pack, false },        { "split", split, false },
+    { "pixels_unpack", unpack, false },    { "shortcut_down", shortcut_down, false },
     { "shortcut_up", shortcut_up, false },
 };
 const size_t n_checks_vae = ARRAY_LEN(checks_vae);

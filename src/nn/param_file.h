@@ -21,8 +21,9 @@ struct param_tensor {
     size_t first, rows; /* of a matrix; of a vector, its values */
     bool transposed;    /* columns × rows in the file */
     /* Of a convolution: a row of the file is channels × taps, that of the parameter taps × (columns / taps), where
-     * channels beyond those of the file are zero.  0: not so.  Such tensors can be read, not written. */
-    size_t taps, channels;
+     * the channels of the file come `copies` times and those beyond are zero.  taps 0: not so.  Such tensors can be
+     * read, not written. */
+    size_t taps, channels, copies;
     int rank; /* dimensions in the file; 0: a matrix has two, a vector one */
     uint64_t shape[PARAM_DIMS];
 };

@@ -68,7 +68,7 @@ void param_layout_last_channels(const struct param_tensor *t, float *y, const fl
     for (size_t r = 0; r < rows; r++, y += t->param->columns, x += columns)
         for (size_t k = 0; k < t->taps; k++)
             for (size_t c = 0; c < channels; c++)
-                y[k * channels + c] = c < t->channels ? x[c * t->taps + k] : 0;
+                y[k * channels + c] = c < t->copies * t->channels ? x[c % t->channels * t->taps + k] : 0;
 }
 
 float param_limit(const struct param *p, enum gpu_storage storage)

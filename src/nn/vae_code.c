@@ -74,7 +74,8 @@ static int bring(struct vae_pass *p, bool encode, const struct vae_activation *x
 {
     struct nn *nn = p->v->nn;
     size_t patch = vae_patch(&p->v->info);
-    size_t n = encode ? vae_numbers(x) / x->channels * 3 * patch * patch : vae_numbers(x);
+    size_t rows = vae_numbers(x) / x->channels, channels = encode ? 3 * patch * patch : x->channels / 2;
+    size_t n = rows * channels;
     size_t at = vae_memory_add(p->memory, n * sizeof(float));
     float *floats = floats_at(p, at);
     vae_memory_drop(p->memory, at);
@@ -84,7 +85,7 @@ static int bring(struct vae_pass *p, bool encode, const struct vae_activation *x
     if (gpu_upload(nn->g, nn->stream, floats, in, n * sizeof(float), err))
         return -1;
     return encode ? vae_pixels_pack(nn, vae_at(p, x), floats, x, patch, err)
-                  : vae_narrow(nn, vae_at(p, x), floats, n, err);
+                  : vae_split(nn, vae_at(p, x), floats, rows, channels, err);
 }
 
 static int fetch(struct vae_pass *p, bool encode, const struct vae_activation *x, float *out,
@@ -111,7 +112,7 @@ int vae_run_chunk(struct vae_pass *p, bool encode, size_t height, size_t width, 
     size_t scale = i->stride / vae_patch(i);
     struct vae_activation x =
         encode ? vae_new(p, c->n_frames, height * scale, width * scale, vae_input_channels(i))
-               : vae_new(p, c->n, height, width, i->channels);
+               : vae_new(p, c->n, height, width, 2 * i->channels);
     p->convs = 0;
     if (bring(p, encode, &x, io->in, err) || run_layers(p, encode, &x, err) ||
         fetch(p, encode, &x, io->out, err))

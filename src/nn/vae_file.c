@@ -235,6 +235,7 @@ static void list_tensors(struct param_tensors *list, const struct vae_table *t, 
         if (at->taps && (at->taps > 1 || at->channels != whole.param->columns)) {
             whole.taps = at->taps;
             whole.channels = at->channels;
+            whole.copies = at->copies;
         }
         param_tensors_add(list, &whole, "%s%s", names->prefix,
                           names->diffusers ? at->diffusers : whole.param->name);

@@ -44,7 +44,7 @@ struct vae_tensor {
     const char *diffusers; /* its name; the official one is the parameter's */
     int rank;
     uint64_t shape[5];
-    size_t taps, channels;
+    size_t taps, channels, copies;
 };
 struct vae_table {
     struct params params;
@@ -53,7 +53,7 @@ struct vae_table {
     struct vae_layers encoder, decoder; /* n 0: not there */
 };
 void vae_table_make(struct vae_table *t, const struct vae_info *i, bool encoder, bool decoder);
-/* The channels that the encoder's input has on the device: those of the model and some zeros. */
+/* The channels that the encoder's input has on the device: those of the model twice, and some zeros. */
 size_t vae_input_channels(const struct vae_info *i);
 size_t vae_patch(
     const struct vae_info *i); /* pixels for each place of the largest activation, in height and width */
@@ -106,7 +106,8 @@ struct vae_stream {
 };
 
 /* Sums run from block to block in f32 whatever the storage (`wide`): rounded after each block, they would be most of the
- * error.  What convolutions read has the storage format. */
+ * error.  What convolutions read has the storage format; pixels and latents, the input of everything, are read as two
+ * numbers, rounded and the rest of it, by channels that have the same weights. */
 struct vae_activation {
     size_t at;
     size_t frames, height, width, channels;
@@ -148,6 +149,8 @@ int vae_shortcut(struct nn *nn, const struct vae_shortcut *s, struct cairn_error
 /* softmax(scale x) of f32 rows in place, and then in the storage format. */
 int vae_softmax(struct nn *nn, void *y, float *x, size_t rows, size_t columns, float scale,
                 struct cairn_error *err);
+/* y[row] = x[row] rounded, and the rest of it. */
+int vae_split(struct nn *nn, void *y, const float *x, size_t rows, size_t channels, struct cairn_error *err);
 /* y += x, both f32. */
 int vae_add(struct nn *nn, float *y, const float *x, size_t n, struct cairn_error *err);
 int vae_narrow(struct nn *nn, void *y, const float *x, size_t n, struct cairn_error *err);

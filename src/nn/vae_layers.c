@@ -13,7 +13,7 @@ size_t vae_patch(const struct vae_info *i)
 /* Rows of whole vectors, so that the first convolution has nothing special. */
 size_t vae_input_channels(const struct vae_info *i)
 {
-    size_t n = 3 * vae_patch(i) * vae_patch(i);
+    size_t n = 2 * 3 * vae_patch(i) * vae_patch(i);
     return (n + VAE_INPUT_ALIGN - 1) / VAE_INPUT_ALIGN * VAE_INPUT_ALIGN;
 }
 
@@ -29,6 +29,7 @@ struct maker {
     struct vae_layers *layers;
     struct name name; /* of the layer that is made */
     size_t padded;    /* input channels of the next convolution; 0: its own */
+    size_t copies;    /* of its weights */
 };
 
 static size_t add_tensor(struct maker *m, size_t index, const char *diffusers, struct vae_tensor tensor)
@@ -55,7 +56,7 @@ static struct vae_weights add_conv(struct maker *m, const struct kernel *k, size
                                    struct name part)
 {
     size_t taps = k->t * k->h * k->w, padded = m->padded ? m->padded : in;
-    struct vae_tensor w = { .rank = k->rank, .taps = taps, .channels = in },
+    struct vae_tensor w = { .rank = k->rank, .taps = taps, .channels = in, .copies = m->copies },
                       b = { .rank = 1, .shape = { out } };
     uint64_t shape[5] = { out, in, k->t, k->h, k->w };
     if (k->rank == 4)
@@ -100,7 +101,9 @@ static void add_first(struct maker *m, size_t in, size_t out, struct name name)
 static void add_mix(struct maker *m, size_t channels, size_t out, struct name name)
 {
     struct vae_layer *l = add_layer(m, VAE_MIX, channels, out, name);
+    m->padded = 2 * channels, m->copies = 2;
     l->conv[0] = add_conv(m, &one, channels, channels, (struct name){ "", "" });
+    m->padded = 0, m->copies = 1;
 }
 
 static void add_residual(struct maker *m, size_t in, size_t out, struct name name)
@@ -185,8 +188,10 @@ static void make_encoder(struct maker *m, const struct vae_info *info)
     enum { BLOCKS = 2 };
     size_t in = info->dim, flat = 0, patch = vae_patch(info);
     m->padded = vae_input_channels(info);
+    m->copies = 2;
     add_first(m, 3 * patch * patch, info->dim, (struct name){ "encoder.conv1", "encoder.conv_in" });
     m->padded = 0;
+    m->copies = 1;
     m->layers->list[0].in = vae_input_channels(info);
     for (size_t i = 0; i < VAE_STAGES; i++) {
         size_t out = info->dim * multipliers[i], from = in;
@@ -211,7 +216,9 @@ static void make_decoder(struct maker *m, const struct vae_info *info)
     enum { BLOCKS = 3 };
     size_t in = info->decoder_dim * multipliers[VAE_STAGES - 1], flat = 0, patch = vae_patch(info);
     add_mix(m, info->channels, info->channels, (struct name){ "conv2", "post_quant_conv" });
+    m->padded = 2 * info->channels, m->copies = 2;
     add_first(m, info->channels, in, (struct name){ "decoder.conv1", "decoder.conv_in" });
+    m->padded = 0, m->copies = 1;
     add_middle(m, "decoder", in);
     for (size_t i = 0; i < VAE_STAGES; i++) {
         size_t out = info->decoder_dim * multipliers[VAE_STAGES - 1 - i], from = in;
@@ -234,7 +241,7 @@ static void make_decoder(struct maker *m, const struct vae_info *info)
 void vae_table_make(struct vae_table *t, const struct vae_info *i, bool encoder, bool decoder)
 {
     *t = (struct vae_table){ 0 };
-    struct maker m = { .t = t, .arena = &t->params.arena, .layers = &t->encoder };
+    struct maker m = { .t = t, .arena = &t->params.arena, .layers = &t->encoder, .copies = 1 };
     if (encoder)
         make_encoder(&m, i);
     m.layers = &t->decoder;

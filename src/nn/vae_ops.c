@@ -66,6 +66,13 @@ int vae_shortcut(struct nn *nn, const struct vae_shortcut *s, struct cairn_error
     return nn_launch(nn, &launch, err);
 }
 
+int vae_split(struct nn *nn, void *y, const float *x, size_t rows, size_t channels, struct cairn_error *err)
+{
+    struct split_args args = { .y = y, .x = x, .rows = (k_i64)rows, .channels = (k_i64)channels };
+    size_t n = rows * channels;
+    return NN_LAUNCH(nn, "split", nn_grid_over(n), args, NN_OUT(y, 2 * n, 2), err);
+}
+
 int vae_add(struct nn *nn, float *y, const float *x, size_t n, struct cairn_error *err)
 {
     struct combine_args args = { .y = y, .x = y, .z = x, .n = (k_i64)n };

@@ -272,6 +272,20 @@ static int become_narrow(struct vae_pass *p, struct vae_activation *x, struct ca
     return 0;
 }
 
+/* x as two numbers each; that is what x may be already. */
+static int become_split(struct vae_pass *p, struct vae_activation *x, struct cairn_error *err)
+{
+    if (!x->wide)
+        return 0;
+    struct vae_activation y = new_like(p, x, 2 * x->channels);
+    if (!p->dry &&
+        vae_split(p->v->nn, vae_at(p, &y), vae_at(p, x), vae_numbers(x) / x->channels, x->channels, err))
+        return -1;
+    vae_drop(p, x);
+    *x = y;
+    return 0;
+}
+
 /* ---- layers ---- */
 
 static int norm_silu(struct vae_pass *p, const struct vae_activation *y, const struct vae_activation *x,
@@ -337,6 +351,8 @@ static void become(struct vae_pass *p, struct vae_activation *x, const struct va
 static int run_conv(struct vae_pass *p, const struct vae_layer *l, struct vae_activation *x,
                     struct cairn_error *err)
 {
+    if (become_split(p, x, err))
+        return -1;
     struct vae_activation y = new_wide_like(p, x, l->out);
     struct conv_step step = cube(x, &y, l->conv[0]);
     if (conv(p, &step, err))
@@ -345,25 +361,26 @@ static int run_conv(struct vae_pass *p, const struct vae_layer *l, struct vae_ac
     return 0;
 }
 
-/* The result of the last layer is f32. */
-static int run_mix(struct vae_pass *p, const struct vae_layer *l, struct vae_activation *x, bool is_last,
+static int run_mix(struct vae_pass *p, const struct vae_layer *l, struct vae_activation *x,
                    struct cairn_error *err)
 {
-    struct vae_activation y = is_last ? new_wide_like(p, x, l->out) : new_like(p, x, l->out);
+    if (become_split(p, x, err))
+        return -1;
+    struct vae_activation y = new_wide_like(p, x, l->out);
     if (linear(p, &y, x, l->conv[0], err))
         return -1;
     become(p, x, &y);
     return 0;
 }
 
-static int run_head(struct vae_pass *p, const struct vae_layer *l, struct vae_activation *x, bool is_last,
+static int run_head(struct vae_pass *p, const struct vae_layer *l, struct vae_activation *x,
                     struct cairn_error *err)
 {
     struct vae_activation a = new_like(p, x, l->in), y;
     if (norm_silu(p, &a, x, l->norm[0], err))
         return -1;
     become(p, x, &a);
-    y = is_last ? new_wide_like(p, x, l->out) : new_like(p, x, l->out);
+    y = new_wide_like(p, x, l->out);
     struct conv_step step = cube(x, &y, l->conv[0]);
     if (conv(p, &step, err))
         return -1;
@@ -627,10 +644,10 @@ int vae_run_layers(struct vae_pass *p, const struct vae_layers *layers, struct v
             r = run_up(p, l, x, err);
             break;
         case VAE_HEAD:
-            r = run_head(p, l, x, i + 1 == layers->n, err);
+            r = run_head(p, l, x, err);
             break;
         case VAE_MIX:
-            r = run_mix(p, l, x, i + 1 == layers->n, err);
+            r = run_mix(p, l, x, err);
             break;
         case VAE_STAGE:
             from = *x;

@@ -6,7 +6,8 @@
 #include "gpu/kernels/types.h"
 
 /* pixels_pack: f32 pixels of three colours to an activation.  Each patch × patch of them becomes one place whose
- * channel is colour * patch * patch + column * patch + row; channels beyond are zero.  pixels_unpack: the way back.
+ * channel is colour * patch * patch + column * patch + row, rounded.  Channels behind these have the rest
+ * of each, as far as there are any; those beyond are zero.  pixels_unpack: the way back.
  * `frames`, `height` and `width` are those of the activation.  K_ROW_GROUPS(places, channels) groups, or
  * K_GROUPS(pixels). */
 struct pixels_args {
@@ -14,6 +15,14 @@ struct pixels_args {
     void *x;       /* the activation: out of pixels_pack */
     float *pixels; /* [frames][height * patch][width * patch][3]: out of pixels_unpack */
     k_i64 frames, height, width, channels, patch;
+};
+
+/* split: y[row] = x[row] rounded, `channels` of them, and as many for the rest of it.  K_GROUPS(rows * channels) groups. */
+struct split_args {
+    struct k_fault *fault;
+    void *y; /* out */
+    const float *x;
+    k_i64 rows, channels;
 };
 
 /* Shortcuts of blocks that change the size: y += what x says.  The cells of x that make a place of y, time slowest,
