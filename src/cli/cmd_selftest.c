@@ -5,14 +5,30 @@
 #include "cli/print.h"
 #include "cli/selftest_print.h"
 #include "cli/stop.h"
+#include "config.h"
+#include "host/selftest_record.h"
 #include "start/own_env.h"
 #include "start/watch_calls.h"
+#include <time.h>
 
 static const volatile sig_atomic_t *stopped;
 
 static bool is_stopped(void)
 {
     return *stopped != 0;
+}
+
+/* For `cairn doctor`, which tells what is proven on a GPU. */
+static void record(const struct selftest *t)
+{
+    struct cairn_error err = { 0 };
+    char today[16];
+    time_t now = time(NULL);
+    struct tm tm;
+    strftime(today, sizeof(today), "%Y-%m-%d", gmtime_r(&now, &tm));
+    struct selftest_record r = { CAIRN_VERSION, t->info.library, today, !t->wrong && !t->lost };
+    if (t->info.api == GPU_API_HIP && selftest_record_write(t->info.arch, &r, &err))
+        message_say(&stderr_messages, "the result is not kept for cairn doctor: %s", err.msg);
 }
 
 static int run_tests(const struct selftest_options *o, int limit_s, bool json)
@@ -28,6 +44,8 @@ static int run_tests(const struct selftest_options *o, int limit_s, bool json)
         return print_error(&err);
     if (!t.device[0].n)
         return options_error("selftest", "no kernel has \"%s\" in its name", o->only);
+    for (size_t i = 0; i < t.n && !o->only && !o->debug; i++)
+        record(&t.device[i]);
     for (size_t i = 0; i < t.n && !json; i++)
         selftest_print(&t.device[i]);
     if (json)

@@ -214,6 +214,16 @@ static void print_cure(const struct doctor *d)
         print_remedy(text.s);
 }
 
+static void print_ways(const struct doctor *d)
+{
+    if (d->n_ways)
+        puts("\nways to train here:");
+    for (size_t i = 0; i < d->n_ways; i++) {
+        printf("  %s%-28s%s ", print_color(COLOR_CYAN), d->ways[i].command, print_color(COLOR_PLAIN));
+        print_wrapped(stdout, d->ways[i].known, 31, print_width());
+    }
+}
+
 void doctor_print_text(const struct doctor_view *v, bool verbose)
 {
     bool everything = verbose || v->all || v->only;
@@ -224,6 +234,8 @@ void doctor_print_text(const struct doctor_view *v, bool verbose)
     print_total(v, everything);
     print_wrapped(stdout, v->doctor->summary, 0, print_width());
     print_cure(v->doctor);
+    if (!v->only)
+        print_ways(v->doctor);
     if (v->probe)
         print_probe(v->probe);
 }

@@ -21,6 +21,7 @@ static int test_open(const struct selftest_options *o, struct selftests *all, st
     for (int i = 0; i < CONVERSIONS; i++)
         for (int p = 0; p < CONVERSION_PATHS; p++)
             wrong |= t->conversions[i].wrong[p] != 0;
+    t->wrong = wrong;
     all->wrong |= wrong;
     return 0;
 }

@@ -19,7 +19,8 @@ struct selftest {
     size_t n;
     struct conversion conversions[CONVERSIONS];
     bool has_conversions;
-    bool lost; /* before the last check */
+    bool lost;  /* before the last check */
+    bool wrong; /* something is */
 };
 
 struct selftests {

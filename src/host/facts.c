@@ -102,6 +102,9 @@ int facts_read(struct facts *f, const struct facts_options *o, struct cairn_erro
         if (!r)
             runtimes_find(f);
     }
+    if (f->root.live && f->default_gpu >= 0 && f->gpus[f->default_gpu].gfx.s)
+        f->has_selftest =
+            selftest_record_read(f->gpus[f->default_gpu].gfx.s, f->env, &f->arena, &f->selftest);
     if (r)
         facts_release(f);
     return r;

@@ -8,6 +8,7 @@
 #ifndef CAIRN_HOST_FACTS_H
 #define CAIRN_HOST_FACTS_H
 
+#include "host/selftest_record.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/parse.h"
@@ -233,6 +234,8 @@ struct facts {
     struct disk_facts *disks;
     size_t n_disks;
     struct miopen_cache miopen_cache;
+    struct selftest_record selftest; /* of the default GPU's chip */
+    bool has_selftest;
     const char *const *env; /* the user's environment, "NAME=value", NULL-terminated */
     struct problems problems;
 };

@@ -47,6 +47,18 @@ static void add_probe(struct json *top, const struct doctor_view *v)
     }
 }
 
+static void add_ways(struct json *top, const struct doctor *d)
+{
+    struct json *ways = json_add_array(top, "ways");
+    for (size_t i = 0; i < d->n_ways; i++) {
+        struct json *o = json_add_object(ways, NULL);
+        json_add_text(o, "way", d->ways[i].name);
+        json_add_text(o, "command", d->ways[i].command);
+        json_add_bool(o, "proven", d->ways[i].is_proven);
+        json_add_text(o, "known", d->ways[i].known);
+    }
+}
+
 struct json *report_doctor(const struct doctor_view *v)
 {
     const struct doctor *d = v->doctor;
@@ -66,6 +78,7 @@ struct json *report_doctor(const struct doctor_view *v)
     json_add_text(top, "verdict", verdict_name(doctor_verdict(v)));
     json_add_text(top, "first", d->first ? d->first->check->id : NULL);
     json_add_bool(top, "plan_cures", d->plan_cures);
+    add_ways(top, d);
     json_add_text(top, "reviewed", RULES_REVIEWED);
     if (v->probe)
         add_probe(top, v);

@@ -156,6 +156,45 @@ static bool fails_as_planned(const struct facts *f, const struct plan *p, struct
     return d.counts[CHECK_FAIL];
 }
 
+/* cairn's own training runs on AMD GPUs of nobody whom cairn knows: it is proven where its selftest passed. */
+static struct doctor_way native_way(const struct check_ctx *l)
+{
+    struct doctor_way w = { .name = "native", .command = "cairn train JOB.yaml" };
+    const struct selftest_record *r = &l->facts->selftest;
+    if (!l->facts->has_selftest)
+        w.known = "not proven on this GPU; `cairn selftest` tests it";
+    else if (!r->passed)
+        w.known =
+            ctx_text(l, "the selftest found wrong results on this GPU (cairn %s, %s)", r->version, r->date);
+    else
+        w.known = ctx_text(l, "the selftest passed on this GPU (cairn %s, %s)", r->version, r->date);
+    w.is_proven = l->facts->has_selftest && r->passed;
+    return w;
+}
+
+static struct doctor_way pytorch_way(const struct check_ctx *l, const struct doctor *d)
+{
+    static const char *const known[] = {
+        [VERDICT_WORKS] = "works, by these checks; --probe tries it",
+        [VERDICT_DEGRADED] = "works with limits, by these checks; --probe tries it",
+        [VERDICT_BROKEN] = "does not work yet",
+        [VERDICT_UNKNOWN] = "unknown, by these checks; --probe tries it",
+    };
+    return (struct doctor_way){ .name = "pytorch",
+                                .command = ctx_text(l, "cairn run%s -- COMMAND", d->gpu_option),
+                                .known = known[d->verdict] };
+}
+
+static void add_ways(const struct check_ctx *l, struct doctor *d)
+{
+    if (!l->gpu || d->lacks_gpu)
+        return;
+    struct doctor_way native = native_way(l);
+    d->ways[!native.is_proven] = native;
+    d->ways[native.is_proven] = pytorch_way(l, d);
+    d->n_ways = DOCTOR_WAYS;
+}
+
 void doctor_run(const struct facts *f, const struct plan *p, struct arena *a, struct doctor *out)
 {
     struct check_ctx l = check_ctx_of(f, p, a);
@@ -168,5 +207,6 @@ void doctor_run(const struct facts *f, const struct plan *p, struct arena *a, st
     d.first = decide(&d);
     d.plan_cures = d.verdict == VERDICT_BROKEN && (p->n_set || p->n_unset) && !fails_as_planned(f, p, a);
     d.summary = summarise(&l, &d);
+    add_ways(&l, &d);
     *out = d;
 }

@@ -67,6 +67,14 @@ struct doctor_line {
     const struct check *check;
     struct finding found;
 };
+/* A way to train on the GPU, and what is known of it. */
+struct doctor_way {
+    const char *name;    /* "pytorch", "native" */
+    const char *command; /* with words in capitals to fill in */
+    const char *known;   /* a sentence */
+    bool is_proven;      /* it computed correct results on this GPU */
+};
+enum { DOCTOR_WAYS = 2 };
 struct doctor {
     struct doctor_line *lines; /* one per row of the table, in its order */
     size_t n;
@@ -78,7 +86,9 @@ struct doctor {
     const char *summary;             /* one or two sentences, without first's remedy */
     bool lacks_gpu;                  /* no GPU that KFD supports */
     const char *gpu_option;          /* " --gpu 1", " --gfx gfx1031", or "": for commands to type */
-    bool plan_cures;                 /* something fails, and nothing does once the plan is applied */
+    struct doctor_way ways[DOCTOR_WAYS]; /* what is proven comes first */
+    size_t n_ways;                       /* 0: there is no GPU */
+    bool plan_cures;                     /* something fails, and nothing does once the plan is applied */
 };
 
 void doctor_run(const struct facts *f, const struct plan *p, struct arena *a, struct doctor *out);

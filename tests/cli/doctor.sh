@@ -122,6 +122,14 @@ one_command_is_printed_once()
         fail 'the same command again and again'
 }
 
+both_ways_are_named()
+{
+    run doctor --json --root "$halo"
+    json_is '[w["way"] for w in d["ways"]] == ["pytorch", "native"] and not any(w["proven"] for w in d["ways"])'
+    run doctor --json --gpu 1 --root "$both"
+    json_is '"--gpu 1" in d["ways"][0]["command"]'
+}
+
 the_plan_cures_what_a_variable_can()
 {
     python3 "$here/../tools/mktree.py" "$tmp/old" --torch 2.9.1+rocm6.4 --hip 6.4.43484 --targets gfx1030,gfx1100
@@ -523,6 +531,7 @@ it every_remedy_can_be_pasted
 it a_container_is_not_told_to_boot
 it the_report_is_short_unless_asked
 it one_command_is_printed_once
+it both_ways_are_named
 it the_plan_cures_what_a_variable_can
 it a_wrapped_remedy_is_the_same_command
 it text_fits_a_terminal
