@@ -42,7 +42,7 @@ static int plan(const struct plan_options *w, const char *file, struct arena *a)
     struct train_plan p;
     struct train_options o = { .config = &config, .dir = "", .talk = stderr };
     config_init(&config, a);
-    if (start_read_config(&w->changes, file, &config, &err))
+    if (start_read_config(&w->changes, file, &config, &stderr_messages, &err))
         return print_error(&err);
     own_env_apply(&stderr_messages);
     int r = watch_calls(WATCH_DEFAULT_S, NULL, &stderr_messages, &err) ||
@@ -74,7 +74,7 @@ static bool parse_gib(const char *text, uint64_t *out)
 
 int cmd_plan(int argc, char **argv)
 {
-    struct plan_options w = { .changes.steps = -1 };
+    struct plan_options w = { .changes.steps = -1, .changes.only_plan = true };
     struct opt_list set = { 0 };
     struct arena arena = { 0 };
     const char *memory = NULL;

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { MOST_COUNT = 1 << 24 };
 
@@ -56,15 +57,40 @@ static bool read_real(const struct yaml_node *n, double *out)
     return true;
 }
 
+int settings_bool(const struct yaml_node *n)
+{
+    static const char *const words[] = { "false", "true", "no", "yes", "off", "on" };
+    for (size_t i = 0; is_plain(n) && i < ARRAY_LEN(words); i++)
+        if (!strcasecmp(n->text, words[i]))
+            return i % 2;
+    return -1;
+}
+
 static bool read_bool(const struct yaml_node *n, bool *out)
 {
-    static const char *const yes[] = { "true", "True", "TRUE" }, *const no[] = { "false", "False", "FALSE" };
-    for (size_t i = 0; is_plain(n) && i < ARRAY_LEN(yes); i++)
-        if (!strcmp(n->text, yes[i]) || !strcmp(n->text, no[i])) {
-            *out = !strcmp(n->text, yes[i]);
-            return true;
+    int word = settings_bool(n);
+    *out = word == 1;
+    return word >= 0;
+}
+
+const char *settings_expand(const char *text, const char *job, struct arena *a)
+{
+    CLEANUP(str_release) struct str out = { 0 };
+    if (!text)
+        return NULL;
+    str_add(&out, "");
+    for (const char *p = text; *p;) {
+        const char *end = str_starts(p, "${") ? strchr(p, '}') : NULL;
+        const char *value = end ? getenv(arena_strndup(a, p + 2, (size_t)(end - p - 2))) : NULL;
+        bool is_name = job && str_starts(p, "[name]");
+        if (value || is_name) {
+            str_add(&out, value ? value : job);
+            p = value ? end + 1 : p + strlen("[name]");
+        } else {
+            str_addn(&out, p++, 1);
         }
-    return false;
+    }
+    return arena_strdup(a, out.s ? out.s : "");
 }
 
 static bool read_size(const struct yaml_node *n, struct bucket_size *out)
@@ -138,7 +164,8 @@ static int fail_unknown(const struct settings *s, const struct yaml_node *n, uns
     }
     cairn_fail(err, CAIRN_EFORMAT, "%s:%d:%d: the key %s is %s", s->path, n->key->line, n->key->column,
                n->key->text, elsewhere ? "not allowed here" : "unknown");
-    return near.best && !elsewhere ? cairn_hint(err, "did you mean %s?", near.best) : -1;
+    return near.best && !elsewhere ? cairn_hint(err, "did you mean %s?", near.best)
+                                   : cairn_hint(err, "leave it out");
 }
 
 static int fail_value(const struct settings *s, const struct setting *row, const struct yaml_node *n,
@@ -153,11 +180,14 @@ static int fail_value(const struct settings *s, const struct setting *row, const
         [SETTING_COUNTS] = "a list of whole numbers from 1 on",
         [SETTING_UNUSED] = "",
     };
-    if (row->type == SETTING_REFUSED)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s:%d:%d: cairn does not support %s", s->path, n->line,
-                          n->column, row->name);
-    return cairn_fail(err, CAIRN_EFORMAT, "%s:%d:%d: %s: expected %s", s->path, n->line, n->column, row->name,
-                      wanted[row->type]);
+    if (row->type == SETTING_REFUSED) {
+        cairn_fail(err, CAIRN_EFORMAT, "%s:%d:%d: cairn does not support %s", s->path, n->line, n->column,
+                   row->name);
+        return cairn_hint(err, "leave it out");
+    }
+    cairn_fail(err, CAIRN_EFORMAT, "%s:%d:%d: %s: expected %s", s->path, n->line, n->column, row->name,
+               wanted[row->type]);
+    return cairn_hint(err, "correct it, or leave it out");
 }
 
 int settings_read(const struct settings *s, const struct yaml_node *map, unsigned where, void *into,
@@ -171,11 +201,9 @@ int settings_read(const struct settings *s, const struct yaml_node *map, unsigne
         for (size_t i = 0; i < s->n && !row; i++)
             if (s->row[i].where & where && !strcmp(s->row[i].name, n->key->text))
                 row = &s->row[i];
-        if (!row && !s->unknown)
-            return fail_unknown(s, n, where, err);
         if (!row)
-            s->unknown(s->context, n);
-        else if (!yaml_is_null(n) && !read_value(row, n, s->arena, (char *)into + row->at))
+            return fail_unknown(s, n, where, err);
+        if (!yaml_is_null(n) && !read_value(row, n, s->arena, (char *)into + row->at))
             return fail_value(s, row, n, err);
     }
     return 0;

@@ -34,15 +34,16 @@ struct settings {
     const struct setting *row;
     size_t n;
     struct arena *arena;
-    /* Keys that no row has; NULL: they are errors. */
-    void (*unknown)(void *context, const struct yaml_node *value);
-    void *context;
 };
 
-/* Values that are null stay unset. */
+/* Keys that no row has are errors.  Values that are null stay unset. */
 int settings_read(const struct settings *s, const struct yaml_node *map, unsigned where, void *into,
                   struct cairn_error *err);
 /* The member of a map; NULL: none, or it is no map. */
 const struct yaml_node *settings_get(const struct yaml_node *map, const char *key);
+/* Whether it is true or yes (1), false or no (0), or neither (-1). */
+int settings_bool(const struct yaml_node *n);
+/* [name] becomes the job's name, ${VARIABLE} its value; an unset variable stays.  NULL gives NULL. */
+const char *settings_expand(const char *text, const char *job, struct arena *a);
 
 #endif

@@ -81,6 +81,8 @@ static const struct setting rows[] = {
     UNUSED(num_controls_from_same_folder),
     UNUSED(audio_normalize),
     UNUSED(audio_preserve_pitch),
+    UNUSED(clip_image_shuffle_augmentations),
+    UNUSED(diff_output_preservation_class),
     /* What changes from step to step, or needs a model that is not Wan. */
     NOT_HERE(random_scale),
     NOT_HERE(random_crop),
@@ -104,6 +106,10 @@ static const struct setting rows[] = {
     NOT_HERE(extra_values),
     NOT_HERE(do_audio),
     NOT_HERE(poi),
+    NOT_HERE(diff_output_preservation),
+    NOT_HERE(control_path_1),
+    NOT_HERE(control_path_2),
+    NOT_HERE(control_path_3),
 };
 
 struct reader {
@@ -120,32 +126,9 @@ static int fail_at(const struct reader *r, const struct yaml_node *n, const char
     return cairn_fail(r->err, CAIRN_EFORMAT, "%s:%d:%d: %s", r->path, n->line, n->column, what);
 }
 
-/* [name] becomes the job's name, ${VARIABLE} its value; an unset variable stays. */
 static const char *expand(const struct reader *r, const char *text)
 {
-    CLEANUP(str_release) struct str out = { 0 };
-    if (!text)
-        return NULL;
-    str_add(&out, "");
-    for (const char *p = text; *p;) {
-        const char *end = str_starts(p, "${") ? strchr(p, '}') : NULL;
-        const char *value = end ? getenv(arena_strndup(r->a, p + 2, (size_t)(end - p - 2))) : NULL;
-        bool is_name = str_starts(p, "[name]") && r->job;
-        if (value || is_name) {
-            str_add(&out, value ? value : r->job);
-            p = value ? end + 1 : p + strlen("[name]");
-        } else {
-            str_addn(&out, p++, 1);
-        }
-    }
-    return arena_strdup(r->a, out.s ? out.s : "");
-}
-
-static void note_unknown(void *context, const struct yaml_node *value)
-{
-    const struct reader *r = context;
-    dataset_note(r->out, r->a, "%s:%d: the key %s is unknown, and ignored as ai-toolkit does", r->path,
-                 value->key->line, value->key->text);
+    return settings_expand(text, r->job, r->a);
 }
 
 static void read_frames(const struct toolkit *t, struct dataset_source *s)
@@ -226,12 +209,7 @@ static int read_dataset(struct reader *r, const struct yaml_node *n)
                          .network_weight = 1,
                          .loss_multiplier = 1,
                          .scale = 1 };
-    struct settings keys = { .path = r->path,
-                             .row = rows,
-                             .n = ARRAY_LEN(rows),
-                             .arena = r->a,
-                             .unknown = note_unknown,
-                             .context = r };
+    struct settings keys = { .path = r->path, .row = rows, .n = ARRAY_LEN(rows), .arena = r->a };
     if (settings_read(&keys, n, 1, &t, r->err))
         return -1;
     if (!t.folder_path && !t.dataset_path)

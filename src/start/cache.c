@@ -8,6 +8,7 @@
 #include "start/own_env.h"
 #include "start/restart.h"
 #include "start/watch_calls.h"
+#include "train/foreign_toolkit.h"
 #include "train/wan_cache.h"
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +19,12 @@
 static bool is_dataset(const char *file, struct arena *a)
 {
     struct job_file f;
-    return os_is_folder(file) || job_file_read(file, a, &f);
+    struct yaml_node *root;
+    struct cairn_error ignored = { 0 };
+    if (os_is_folder(file))
+        return true;
+    bool is_job = !yaml_read(file, a, &root, &ignored) && foreign_is_toolkit(root) && foreign_has_model(root);
+    return !is_job && job_file_read(file, a, &f);
 }
 
 static int read_dataset(struct job_config *c, const char *file, struct cairn_error *err)
@@ -43,7 +49,8 @@ static int read_config(struct start_cache *s, const struct start_cache_options *
     };
     struct job_config *c = &s->config;
     config_init(c, a);
-    if ((is_dataset(o->file, a) ? read_dataset(c, o->file, err) : start_parse_config(o->file, c, err)) ||
+    if ((is_dataset(o->file, a) ? read_dataset(c, o->file, err)
+                                : start_parse_config(o->file, c, o->messages, err)) ||
         start_change_config(&o->changes, c, err))
         return -1;
     if (task_of(c) != &task_wan) {

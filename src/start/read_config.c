@@ -3,7 +3,9 @@
 
 #include "host/root.h"
 #include "run/job_file.h"
+#include "train/foreign_toolkit.h"
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* The user may have given the folder of a run instead of a file. */
@@ -27,8 +29,35 @@ static bool is_foreign(const char *file, struct arena *a, struct cairn_error *er
     return true;
 }
 
-int start_parse_config(const char *file, struct job_config *c, struct cairn_error *err)
+int start_read_foreign(const char *file, struct arena *a, struct foreign_job *out, bool *found,
+                       struct cairn_error *err)
 {
+    struct yaml_node *root;
+    struct cairn_error ignored = { 0 };
+    *found = !yaml_read(file, a, &root, &ignored) && foreign_is_toolkit(root);
+    return *found ? foreign_toolkit(file, root, a, out, err) : -1;
+}
+
+int start_check_weights(const struct job_config *c, struct cairn_error *err)
+{
+    if (!c->foreign || !c->foreign->missing)
+        return 0;
+    cairn_fail(err, CAIRN_EUSAGE, "%s", c->foreign->missing);
+    return cairn_hint(err, "%s", c->foreign->missing_remedy);
+}
+
+int start_parse_config(const char *file, struct job_config *c, const struct message_sink *sink,
+                       struct cairn_error *err)
+{
+    struct foreign_job job = { 0 };
+    bool is_job;
+    if (!start_read_foreign(file, c->arena, &job, &is_job, err)) {
+        for (size_t i = 0; i < job.n_notes; i++)
+            message_say(sink, "%s: %s", job.program, job.notes[i]);
+        return foreign_apply(c, &job, err);
+    }
+    if (is_job)
+        return -1;
     if (!config_read(c, file, err))
         return 0;
     if (is_foreign(file, c->arena, err))
@@ -52,9 +81,17 @@ int start_change_config(const struct config_changes *changes, struct job_config 
 }
 
 int start_read_config(const struct config_changes *changes, const char *file, struct job_config *c,
-                      struct cairn_error *err)
+                      const struct message_sink *sink, struct cairn_error *err)
 {
-    return start_parse_config(file, c, err) || start_change_config(changes, c, err) || config_check(c, err)
-               ? -1
-               : 0;
+    if (start_parse_config(file, c, sink, err))
+        return -1;
+    /* A plan is for this machine, unless a GPU is named on the command line. */
+    bool any = c->foreign && changes->only_plan && !strcmp(c->train.device, "cuda:0");
+    if ((any && config_set(c, "the plan", "train.device", "auto", err)) ||
+        start_change_config(changes, c, err))
+        return -1;
+    /* They may be named on the command line, too. */
+    if (!changes->only_plan && !c->model.path[0] && start_check_weights(c, err))
+        return -1;
+    return config_check(c, err);
 }

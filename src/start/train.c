@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "config.h"
 #include "os/file.h"
+#include "os/info.h"
 #include "os/list.h"
 #include "os/path.h"
 #include "start/open_device.h"
@@ -12,6 +13,7 @@
 #include "start/restart.h"
 #include "start/step_evidence.h"
 #include "start/watch_calls.h"
+#include "train/foreign.h"
 #include "train/fit.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -39,13 +41,13 @@ static const char *run_dir(const struct job_config *c, struct arena *a, const ch
     return arena_printf(a, "runs/%.*s", (int)(dot ? dot - name : (long)strlen(name)), name);
 }
 
-static int open_dir(const struct start_options *o, const char *dir, struct cairn_error *err)
+static int open_dir(const struct start_options *o, const char *dir, bool resume, struct cairn_error *err)
 {
     if (o->profile) /* profiling writes nothing to it */
         return 0;
     if (o->resume && o->resume[0] && access(dir, F_OK))
         return cairn_fail_errno(err, "--resume=%s", dir);
-    if (!o->resume && !is_empty(dir)) {
+    if (!resume && !is_empty(dir)) {
         cairn_fail(err, CAIRN_EUSAGE, "%s is not empty", dir);
         return cairn_hint(err, "--resume continues that run; --set run.dir=DIR starts one elsewhere");
     }
@@ -153,6 +155,17 @@ static int fit(const struct start *s, struct cairn_error *err)
     return -1;
 }
 
+/* The job of another trainer that is started again goes on, as it does there. */
+static bool goes_on(const struct start *s, const struct start_options *so)
+{
+    const char *checkpoints = arena_printf(s->arena, "%s/checkpoints", s->train.dir);
+    if (!s->config.foreign || so->profile || !os_is_folder(checkpoints))
+        return false;
+    message_say(so->messages, "%s has checkpoints: the job goes on, as with %s", s->train.dir,
+                s->config.foreign->program);
+    return true;
+}
+
 int start_prepare(struct start *s, const struct start_options *so, struct arena *a, struct cairn_error *err)
 {
     *s = (struct start){ .o = so, .arena = a };
@@ -169,10 +182,13 @@ int start_prepare(struct start *s, const struct start_options *so, struct arena 
         .evidence = evidence,
     };
     config_init(&s->config, a);
-    if (start_read_config(&so->changes, so->file, &s->config, err))
+    struct config_changes changes = so->changes;
+    changes.only_plan = so->dry_run;
+    if (start_read_config(&changes, so->file, &s->config, so->messages, err))
         return -1;
     s->train.dir = so->resume && so->resume[0] ? so->resume : run_dir(&s->config, a, so->file);
-    if (open_dir(so, s->train.dir, err))
+    s->train.resume = so->resume || goes_on(s, so);
+    if (open_dir(so, s->train.dir, s->train.resume, err))
         return -1;
     if (so->events && !so->dry_run && !(s->train.events = open_events(so->events, err)))
         return -1;

@@ -113,6 +113,7 @@ struct config_run {
 };
 
 struct config_schema;
+struct foreign_job;
 
 struct job_config {
     struct config_model model;
@@ -129,7 +130,8 @@ struct job_config {
     /* One for each shared key, and for each key of the kind: "job.yaml:3:10" or "--set …"; NULL: the
      * default. */
     const char **place, **own_place;
-    const char *file; /* read last; NULL: none */
+    const char *file;                  /* read last; NULL: none */
+    const struct foreign_job *foreign; /* the job of another trainer that it was; NULL: none */
     struct arena *arena;
 };
 

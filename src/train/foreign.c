@@ -64,6 +64,9 @@ static int apply_key(struct job_config *c, const struct foreign_job *j, const st
 int foreign_apply(struct job_config *c, const struct foreign_job *j, struct cairn_error *err)
 {
     const struct foreign_key *kind = find(j, "model.kind");
+    struct foreign_job *kept = ARENA_NEW(c->arena, struct foreign_job, 1);
+    *kept = *j;
+    c->foreign = kept;
     if (j->file)
         c->file = arena_strdup(c->arena, j->file);
     if (kind && apply_key(c, j, kind, err))

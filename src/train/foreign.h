@@ -22,6 +22,8 @@ struct foreign_job {
     size_t n_keys;
     const char **notes;
     size_t n_notes;
+    /* Weights that the job names and that are nowhere on this machine, for a message; NULL: all are there. */
+    const char *missing, *missing_remedy;
 };
 
 /* All strings are copied to the arena.  A key that is added again gets the new value. */
@@ -34,7 +36,8 @@ void foreign_note(struct foreign_job *j, struct arena *a, const char *fmt, ...) 
 /* The value of one of our keys; NULL: the job does not have it. */
 const char *foreign_value(const struct foreign_job *j, const char *key);
 
-/* Sets the keys.  Errors name the place and the key of the other trainer. */
+/* Sets the keys, and c->foreign to a copy of the job, whose strings are those of the job.  Errors name the place and
+ * the key of the other trainer. */
 int foreign_apply(struct job_config *c, const struct foreign_job *j, struct cairn_error *err);
 /* A file of our own schema with these keys, in the order of its sections. */
 void foreign_write(const struct foreign_job *j, struct str *yaml);

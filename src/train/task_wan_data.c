@@ -299,11 +299,14 @@ int wan_job_open_data(struct wan_job *t, struct cairn_error *err)
         return open_caches(t, err);
     if (t->keys.data.size[0] && place && str_starts(place, "--"))
         return wan_job_set_size(t, err);
-    if (wan_cache_is_needed(c))
-        return plan_dataset(t, err);
     struct cairn_error why = { 0 };
-    if (!open_caches(t, &why))
+    bool media = wan_cache_is_needed(c);
+    if (media ? !plan_dataset(t, &why) : !open_caches(t, &why))
         return 0;
+    if (media && (!t->keys.data.size[0] || (why.code != CAIRN_EIO && why.code != CAIRN_ELACK))) {
+        *err = why;
+        return -1;
+    }
     video_cache_close(t->cache);
     t->cache = NULL;
     if (!t->keys.data.size[0] && (config_is_set(c, "data.resolution") || config_is_set(c, "data.frames"))) {

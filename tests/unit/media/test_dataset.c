@@ -296,7 +296,7 @@ static void musubi_datasets_override_general(void)
 static const char job[] =
     "config:\n  name: stones\n  process:\n    - trigger_word: sks\n      model: {arch: \"wan22_5b\"}\n"
     "      datasets:\n        - folder_path: data\n          resolution: [256, 512]\n"
-    "          num_frames: 9\n          flip_x: true\n          new_key: 1\n";
+    "          num_frames: 9\n          flip_x: true\n";
 
 static void toolkit_jobs_are_read(void)
 {
@@ -319,8 +319,10 @@ static void toolkit_jobs_are_read(void)
     CHECK(strcmp(flipped->cache_stem, a->cache_stem));
     CHECK_STR(find(d, "b.640x480")->caption, "sks");
     CHECK_INT(find(d, "c.64x64")->problem, DATASET_FINE);
-    const char *const *notes;
-    CHECK_INT(dataset_notes(d, &notes), 1);
+    CLEANUP(str_release) struct str more = { 0 };
+    str_addf(&more, "%s          num_repeat: 2\n", job);
+    CLEANUP(dataset_cleanup) struct dataset *unknown = open_config("unknown.yaml", more.s);
+    CHECK(!unknown && strstr(err.msg, "num_repeat") && strstr(err.hint, "num_repeats"));
 }
 
 static void too_little_is_a_problem(void)
