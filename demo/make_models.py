@@ -79,10 +79,10 @@ def save_sheet(path, clips):
 
 # ---- clips ----
 
-def render(points, inner, turn, radius, color, ground, x0, y0):
+def render(points, inner, turn, radius, color, ground, x0, y0, side=shapes.SIDE):
     """As shapes.frame: parameters [n], colours [n, 3], centres [n, frames]; the result [n, 3, frames, side, side]."""
     n, device = points.shape[0], points.device
-    place = torch.arange(shapes.SIDE, device=device) + 0.5
+    place = torch.arange(side, device=device) + 0.5
     wide = lambda v: v.view(n, 1, 1, 1)
     dx, dy = place.view(1, 1, 1, -1) - x0[:, :, None, None], place.view(1, 1, -1, 1) - y0[:, :, None, None]
     r, half = torch.sqrt(dx * dx + dy * dy + 1e-9), wide(math.pi / points)
@@ -102,7 +102,7 @@ def constants(device):
     return tuple(torch.tensor(v, device=device, dtype=torch.float32) for v in (kinds, list(shapes.COLORS.values()), shapes.GROUND))
 
 
-def random_clips(n, device):
+def random_clips(n, device, side=shapes.SIDE):
     """Any shape, colour, motion and turn: what the VAE sees."""
     kinds, colors, plain = constants(device)
 
@@ -116,12 +116,12 @@ def random_clips(n, device):
     t = torch.arange(shapes.FRAMES, device=device) - (shapes.FRAMES - 1) / 2
     axis = torch.rand(n, device=device) < 0.5
     v, w = between(-6, 6), torch.where(torch.rand(n, device=device) < 0.3, between(-4, 4), torch.zeros(n, device=device))
-    x0 = between(34, 62)[:, None] + torch.where(axis, v, w)[:, None] * t
-    y0 = between(34, 62)[:, None] + torch.where(axis, w, v)[:, None] * t
+    x0 = side / 2 + between(-14, 14)[:, None] + torch.where(axis, v, w)[:, None] * t
+    y0 = side / 2 + between(-14, 14)[:, None] + torch.where(axis, w, v)[:, None] * t
     color = colors[torch.randint(len(colors), (n,), device=device)]
     color = torch.where(odd[:, None], between(30, 255, n, 3), color)
     ground = torch.where(torch.rand(n, 1, device=device) < 0.1, between(0, 60, n, 3), plain)
-    return render(points, inner, turn, between(10, 23), color, ground, x0, y0)
+    return render(points, inner, turn, between(10, 23), color, ground, x0, y0, side)
 
 
 def captioned_clips(n, names, chance, device):
@@ -143,84 +143,77 @@ def captioned_clips(n, names, chance, device):
     return pixels, torch.tensor(clips, device=device), torch.tensor(images, device=device)
 
 
-# ---- the VAE, whole clips at once; vae_peer has the modules ----
+# ---- the VAE, whole clips at once, channels last; vae_peer has the modules ----
 
-def conv(m, x, t):
-    """A causal convolution of [n·t, c, h, w]: earlier frames become channels, since 2-D convolutions are the fast ones."""
-    k = m.weight.shape[2]
+def flat(f, x):
+    """A 2-D convolution of each frame."""
+    y = f(x.flatten(0, 1).permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+    return y.unflatten(0, x.shape[:2])
+
+
+def conv(m, x):
+    """A causal convolution of [n, t, h, w, c]: earlier frames become channels, since 2-D convolutions are the fast ones."""
+    k, t = m.weight.shape[2], x.shape[1]
     if k > 1:
-        n, c, h, w = x.shape
-        past = F.pad(x.view(-1, t, c, h, w), (0, 0, 0, 0, 0, 0, k - 1, 0))
-        x = torch.cat([past[:, i:i + t] for i in range(k)], 2).reshape(n, k * c, h, w)
+        past = F.pad(x, (0, 0, 0, 0, 0, 0, k - 1, 0))
+        x = torch.cat([past[:, i:i + t] for i in range(k)], -1)
     weight = m.weight.transpose(1, 2).flatten(1, 2)
-    return F.conv2d(x, weight, m.bias, padding=(m.weight.shape[3] // 2, m.weight.shape[4] // 2))
+    if weight.shape[-1] == 1:
+        return F.linear(x, weight.flatten(1), m.bias)
+    return flat(lambda y: F.conv2d(y, weight, m.bias, padding=1), x)
 
 
 def rms(m, x):
-    return F.normalize(x, dim=1) * (x.shape[1] ** 0.5) * m.gamma.view(1, -1, 1, 1)
+    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=torch.float32).clamp(min=1e-12)
+    return x * (x.shape[-1] ** 0.5 / length).to(x.dtype) * m.gamma.view(-1).to(x.dtype)
 
 
-def residual(m, x, t):
-    y = conv(m.residual['2'], F.silu(rms(m.residual['0'], x)), t)
-    y = conv(m.residual['6'], F.silu(rms(m.residual['3'], y)), t)
-    return y + (conv(m.shortcut, x, t) if m.shortcut else x)
+def residual(m, x):
+    y = conv(m.residual['2'], F.silu(rms(m.residual['0'], x)))
+    y = conv(m.residual['6'], F.silu(rms(m.residual['3'], y)))
+    return y + (conv(m.shortcut, x) if m.shortcut else x)
 
 
 def attention(m, x):
-    n, c, h, w = x.shape
-    q, k, v = m.to_qkv(rms(m.norm, x)).reshape(n, 1, 3 * c, h * w).transpose(2, 3).chunk(3, -1)
-    y = F.softmax(q @ k.transpose(2, 3) / c ** 0.5, -1) @ v
-    return x + m.proj(y.squeeze(1).transpose(1, 2).reshape(n, c, h, w))
+    y = rms(m.norm, x).flatten(2, 3)
+    q, k, v = F.linear(y, m.to_qkv.weight.flatten(1), m.to_qkv.bias).flatten(0, 1)[:, None].chunk(3, -1)
+    y = F.scaled_dot_product_attention(q, k, v)[:, 0]
+    return x + F.linear(y, m.proj.weight.flatten(1), m.proj.bias).view(x.shape)
 
 
-def down(m, x, t):
-    x = m.resample['1'](F.pad(x, (0, 1, 0, 1)))
+def down(m, x):
+    x = flat(m.resample['1'], F.pad(x, (0, 0, 0, 1, 0, 1)))
+    t = x.shape[1]
     if m.time_conv is None or t == 1:
-        return x, t
-    x = x.view(-1, t, *x.shape[1:])
-    parts = torch.cat([x[:, i:t - 2 + i:2] for i in range(3)], 2)
-    later = F.conv2d(parts.flatten(0, 1), m.time_conv.weight.transpose(1, 2).flatten(1, 2), m.time_conv.bias)
-    x = torch.cat([x[:, :1], later.view(x.shape[0], -1, *later.shape[1:])], 1)
-    return x.flatten(0, 1), x.shape[1]
+        return x
+    parts = torch.cat([x[:, i:t - 2 + i:2] for i in range(3)], -1)
+    later = F.linear(parts, m.time_conv.weight.transpose(1, 2).flatten(1), m.time_conv.bias)
+    return torch.cat([x[:, :1].to(later.dtype), later], 1)
 
 
-def up(m, x, t):
+def up(m, x):
+    n, t, h, w, c = x.shape
     if m.time_conv is not None and t > 1:
-        x = x.view(-1, t, *x.shape[1:])
-        n, _, c, h, w = x.shape
-        later = conv(m.time_conv, x[:, 1:].flatten(0, 1), t - 1).view(n, 2 * (t - 1), c, h, w)
-        x, t = torch.cat([x[:, :1], later], 1).flatten(0, 1), 2 * t - 1
-    return m.resample['1'](F.interpolate(x, scale_factor=2, mode='nearest')), t
+        later = conv(m.time_conv, x[:, 1:]).unflatten(-1, (2, c)).permute(0, 1, 4, 2, 3, 5).reshape(n, -1, h, w, c)
+        x = torch.cat([x[:, :1].to(later.dtype), later], 1)
+    x = x[:, :, :, None, :, None].expand(-1, -1, -1, 2, -1, 2, -1).reshape(n, -1, 2 * h, 2 * w, c)
+    return flat(m.resample['1'], x)
 
 
-def half(m, x, t):
-    x = conv(m.conv1, x, t)
+def half(m, x):
+    x = conv(m.conv1, x)
     for layer in ([*m.downsamples, *m.middle] if m.encoder else [*m.middle, *m.upsamples]):
-        if isinstance(layer, vae_peer.Residual):
-            x = residual(layer, x, t)
-        elif isinstance(layer, vae_peer.Attention):
-            x = attention(layer, x)
-        else:
-            x, t = (down if m.encoder else up)(layer, x, t)
-    return conv(m.head['2'], F.silu(rms(m.head['0'], x)), t), t
-
-
-def fold(x):
-    return x.transpose(1, 2).flatten(0, 1).contiguous(memory_format=torch.channels_last)
-
-
-def unfold(x, t):
-    return x.reshape(-1, t, *x.shape[1:]).transpose(1, 2)
+        kinds = {vae_peer.Residual: residual, vae_peer.Attention: attention, vae_peer.Down: down, vae_peer.Up: up}
+        x = kinds[type(layer)](layer, x)
+    return conv(m.head['2'], F.silu(rms(m.head['0'], x)))
 
 
 def encode(vae, x):
-    y, t = half(vae.encoder, fold(x), x.shape[2])
-    return unfold(conv(vae.conv1, y, t)[:, :Z], t)
+    return conv(vae.conv1, half(vae.encoder, x.permute(0, 2, 3, 4, 1)))[..., :Z].permute(0, 4, 1, 2, 3)
 
 
 def decode(vae, z):
-    y, t = half(vae.decoder, conv(vae.conv2, fold(z), z.shape[2]), z.shape[2])
-    return unfold(y, t)
+    return half(vae.decoder, conv(vae.conv2, z.permute(0, 2, 3, 4, 1))).permute(0, 4, 1, 2, 3)
 
 
 @torch.no_grad()
@@ -476,19 +469,24 @@ class Loop:
 
 
 def train_vae(o):
-    vae = vae_peer.Vae(VAE_DIM, Z).to(o.device)
+    vae = vae_peer.Vae(VAE_DIM, Z)
+    mean, std = MEAN.to(o.device).view(1, -1, 1, 1, 1), STD.to(o.device).view(1, -1, 1, 1, 1)
     with torch.no_grad():
         for m in vae.modules():
             if isinstance(m, (torch.nn.Conv2d, torch.nn.Conv3d)):
                 torch.nn.init.kaiming_normal_(m.weight, nonlinearity='linear')
                 m.bias.zero_()
+    if o.start:
+        vae.load_state_dict(load(f'{o.start}/vae.safetensors'))
+    vae.to(o.device)
 
     def loss():
-        x = random_clips(o.vae_batch, o.device)
-        z = encode(vae, x)
-        y = decode(vae, z + 0.1 * torch.randn_like(z))
+        x = random_clips(o.vae_batch, o.device, o.side)
+        with torch.autocast('cuda', torch.bfloat16, enabled=o.device == 'cuda', cache_enabled=False):
+            z = (encode(vae, x).float() - mean) / std
+            y = decode(vae, (z + 0.07 * torch.randn_like(z)) * std + mean).float()
         error = y - x
-        # Latents stay near N(0, 1), edges count.
+        # Latents stay near N(0, 1); the square makes edges count.
         return error.abs().mean() + 4 * error.square().mean() + 1e-4 * z.square().mean()
     Loop(list(vae.parameters()), loss, o.device, 2e-3, 0.0).run(o.vae, 'vae')
     vae.requires_grad_(False)
@@ -520,6 +518,9 @@ def train_dit(vae, o):
     latents, clips, images = make_latents(vae, names, o)
     print(f'latents: {tuple(latents.shape)}, mean {latents.mean():.3f}, deviation {latents.std():.3f}, {time.monotonic() - start:.1f} s', flush=True)
     text, dit = text_parameters(o.device), dit_parameters(o.device)
+    if o.start:
+        text, dit = load(f'{o.start}/text_encoder.safetensors', o.device), load(f'{o.start}/wan.safetensors', o.device)
+        dit['patch_embedding.weight'] = dit['patch_embedding.weight'].flatten(1)
     # Words that no caption has keep their first values, as a word would that the text encoder knows and the transformer does not.
     parameters = [q.requires_grad_() for q in [*text.values(), *dit.values()]]
     side = latents.shape[-1] // 2
@@ -541,7 +542,7 @@ def train_dit(vae, o):
         rows = encode_text(text, ids, mask)
         return part(o.dit_batch, 3) + 0.2 * part(o.dit_batch // 4, 1)
     rows = None
-    Loop(parameters, loss, o.device, 2e-3, 0.01).run(o.dit, 'dit')
+    Loop(parameters, loss, o.device, 1e-3 if o.start else 2e-3, 0.01).run(o.dit, 'dit')
     for q in parameters:
         q.requires_grad_(False).copy_(q.bfloat16().float())
     dit['patch_embedding.weight'] = dit['patch_embedding.weight'].view(DIM, Z, 1, 2, 2)
@@ -571,10 +572,12 @@ def main():
     a.add_argument('--dit', type=float, default=110)
     a.add_argument('--vae-batch', type=int, default=16)
     a.add_argument('--dit-batch', type=int, default=256)
+    a.add_argument('--side', type=int, default=64, help='of the clips for the VAE')
+    a.add_argument('--start', help='folder of models to go on with')
     a.add_argument('--clips', type=int, default=16384)
     o = a.parse_args()
     torch.manual_seed(1)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = torch.backends.cudnn.benchmark = True
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     os.makedirs(o.out, exist_ok=True)
     save_tokenizer(f'{o.out}/tokenizer.json')
     vae = train_vae(o)
