@@ -208,6 +208,12 @@ def half(m, x):
     return conv(m.head['2'], F.silu(rms(m.head['0'], x)))
 
 
+def make_vae():
+    vae = vae_peer.Vae('2.1')
+    vae.encoder, vae.decoder = vae_peer.Half(True, VAE_DIM, Z, False), vae_peer.Half(False, VAE_DIM, Z, False)
+    return vae
+
+
 def encode(vae, x):
     return conv(vae.conv1, half(vae.encoder, x.permute(0, 2, 3, 4, 1)))[..., :Z].permute(0, 4, 1, 2, 3)
 
@@ -469,7 +475,7 @@ class Loop:
 
 
 def train_vae(o):
-    vae = vae_peer.Vae(VAE_DIM, Z)
+    vae = make_vae()
     mean, std = MEAN.to(o.device).view(1, -1, 1, 1, 1), STD.to(o.device).view(1, -1, 1, 1, 1)
     with torch.no_grad():
         for m in vae.modules():
