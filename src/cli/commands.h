@@ -13,6 +13,7 @@ int cmd_run(int argc, char **argv);
 int cmd_smi(int argc, char **argv);
 int cmd_diagnose(int argc, char **argv);
 int cmd_cache(int argc, char **argv);
+int cmd_config(int argc, char **argv);
 int cmd_decode(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_plot(int argc, char **argv);

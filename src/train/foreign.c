@@ -148,6 +148,8 @@ void foreign_write(const struct foreign_job *j, struct str *yaml)
     str_addf(&comment, "%s%s%s", j->program, j->file ? ": " : "", j->file ? j->file : "");
     for (size_t i = 0; i < j->n_notes; i++)
         str_addf(&comment, "\n%s", j->notes[i]);
+    if (j->missing)
+        str_addf(&comment, "\nmodel.path is still to be set: %s", j->missing);
     for (const char *line = comment.s; line; line = str_next_line(line)) {
         str_add(yaml, "# ");
         str_add_clean(yaml, line, strcspn(line, "\n"));

@@ -148,8 +148,8 @@ int toolkit_add_network(const struct toolkit *t, const struct toolkit_model *m)
         return toolkit_refuse(t, "network", "add network: {type: lora, linear: 32}",
                               "the job has none, and cairn trains a Wan model through a LoRA only");
     toolkit_add(t, "lora.rank", arena_printf(t->a, "%.0f", toolkit_real(t, from, 4)), from);
-    /* The alpha of a LoRA that it starts from does not count either. */
-    toolkit_add(t, "lora.alpha", foreign_value(t->job, "lora.rank"), NULL);
+    if (toolkit_get(t, "network.pretrained_lora_path")) /* whose alpha does not count either */
+        toolkit_add(t, "lora.alpha", foreign_value(t->job, "lora.rank"), NULL);
     if (!toolkit_bool(t, "network.split_multistage_loras", true))
         toolkit_add(t, "save.split", "false", "network.split_multistage_loras");
     return add_filters(t, m) || add_start(t, m) ? -1 : 0;

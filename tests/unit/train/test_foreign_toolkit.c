@@ -216,7 +216,6 @@ static void defaults_are_ai_toolkits(void)
     struct foreign_job j;
     CHECK(!read_with("network.linear", NULL, &j));
     CHECK_STR(foreign_value(&j, "lora.rank"), "4");
-    CHECK_STR(foreign_value(&j, "lora.alpha"), "4");
     CHECK_STR(foreign_value(&j, "train.optimizer"), "adamw");
     CHECK_STR(foreign_value(&j, "train.eps"), "1e-6");
     CHECK_STR(foreign_value(&j, "train.weight_decay"), "0.01");
