@@ -91,7 +91,7 @@ static const char *add_next(struct str *to, const char *p, int *repeats)
     return p + 1;
 }
 
-int adapter_pattern_make(const char *pattern, regex_t *out, struct cairn_error *err)
+static int make(const char *pattern, const char *before, regex_t *out, struct cairn_error *err)
 {
     CLEANUP(str_release) struct str posix = { 0 };
     int repeats = 0, depth = 0;
@@ -99,7 +99,7 @@ int adapter_pattern_make(const char *pattern, regex_t *out, struct cairn_error *
     if (!*pattern || strlen(pattern) > LENGTH_MAX)
         return cairn_fail(err, CAIRN_EFORMAT, "the pattern \"%.60s\" is %s", pattern,
                           *pattern ? "too long" : "empty");
-    str_add(&posix, "^(.*\\.)?(");
+    str_addf(&posix, "^%s(", before);
     for (const char *p = pattern, *next; *p; p = next) {
         next = add_next(&posix, p, &repeats);
         if (!next || (*p == ')' && !depth--) || /* the C library treats a lone one as a literal */
@@ -112,6 +112,16 @@ int adapter_pattern_make(const char *pattern, regex_t *out, struct cairn_error *
     if (regcomp(out, posix.s, REG_EXTENDED | REG_NOSUB))
         return cairn_fail(err, CAIRN_EFORMAT, "\"%.100s\" is not a valid pattern", pattern);
     return 0;
+}
+
+int adapter_pattern_make(const char *pattern, regex_t *out, struct cairn_error *err)
+{
+    return make(pattern, "(.*\\.)?", out, err);
+}
+
+int adapter_pattern_make_whole(const char *pattern, regex_t *out, struct cairn_error *err)
+{
+    return make(pattern, "", out, err);
 }
 
 bool adapter_pattern_fits(const regex_t *pattern, const char *module)

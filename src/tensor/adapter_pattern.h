@@ -14,6 +14,8 @@
 
 /* The message says what is wrong with the pattern, not where it is.  regfree() the result. */
 int adapter_pattern_make(const char *pattern, regex_t *out, struct cairn_error *err);
+/* It matches only whole names, as in musubi-tuner. */
+int adapter_pattern_make_whole(const char *pattern, regex_t *out, struct cairn_error *err);
 bool adapter_pattern_fits(const regex_t *pattern, const char *module);
 
 #endif
