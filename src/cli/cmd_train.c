@@ -22,6 +22,7 @@ struct train_args {
     struct opt_list set; /* --set */
     const char *example;
     bool list, json;
+    bool musubi; /* the arguments are a command of musubi-tuner */
 };
 
 /* ---- signals: the first one saves and stops after the step, the second one quits at once ---- */
@@ -146,13 +147,16 @@ int cmd_train(int argc, char **argv)
         OPT_STR(0, "json-events", &args.start.events, "FILE|-",
                 "append one line of JSON per step to FILE, or to standard output"),
         OPT_STR(0, "example", &args.example, "NAME", "print a configuration to start from, such as gpt-tiny"),
+        OPT_FLAG(0, "from-musubi", &args.musubi,
+                 "the arguments after -- are a command of musubi-tuner that trains Wan"),
         OPT_FLAG('l', "list", &args.list, "list the runs (in DIR, if one is given)"),
         OPT_FLAG('j', "json", &args.json, "with --list: print JSON on stdout"),
         OPT_HANG_AFTER(&args.start.hang_after_s),
         OPT_END
     };
     static const struct opt_usage usage = {
-        .synopsis = "cairn train [options] CONFIG.yaml\n       cairn train --resume=RUN [options]",
+        .synopsis =
+            "cairn train [options] CONFIG.yaml\n       cairn train --resume=RUN [options]\n       cairn train --from-musubi [options] -- accelerate launch ... wan_train_network.py ...",
         .about = "Trains the model of a configuration (docs/config.md, or cairn help config) on the best "
                  "device. Checkpoints, log, samples and a plot are in the run's folder. Ctrl-C saves and "
                  "stops; --resume continues with the same bits. Exit status: 0 finished, 1 failed, 2 wrong "
@@ -172,7 +176,13 @@ int cmd_train(int argc, char **argv)
     else if (args.list)
         r = argc - rest > 1 ? options_error("train", "--list takes one folder at most")
                             : train_list(argc > rest ? argv[rest] : NULL, args.json);
-    else {
+    else if (args.musubi && argc == rest)
+        r = options_error("train", "--from-musubi: give the command after --");
+    else if (args.musubi) {
+        args.start.musubi = (const char *const *)argv + rest;
+        args.start.n_musubi = (size_t)(argc - rest);
+        r = train(&args, &arena);
+    } else {
         args.start.file = configuration(&args, argc - rest, argv + rest, &arena);
         r = args.start.file ? train(&args, &arena) : EXIT_USAGE;
     }

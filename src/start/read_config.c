@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "start/read_config.h"
 
+#include "base/str.h"
 #include "host/root.h"
 #include "run/job_file.h"
+#include "train/foreign_musubi.h"
 #include "train/foreign_toolkit.h"
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +36,11 @@ int start_read_foreign(const char *file, struct arena *a, struct foreign_job *ou
 {
     struct yaml_node *root;
     struct cairn_error ignored = { 0 };
+    struct job_file f;
+    *found = str_ends(file, ".toml") && job_file_read(file, a, &f) && !f.is_dataset &&
+             str_eq(f.trainer, "musubi-tuner");
+    if (*found)
+        return foreign_musubi_read(file, a, out, err);
     *found = !yaml_read(file, a, &root, &ignored) && foreign_is_toolkit(root);
     return *found ? foreign_toolkit(file, root, a, out, err) : -1;
 }

@@ -14,6 +14,7 @@
 #include "start/step_evidence.h"
 #include "start/watch_calls.h"
 #include "train/foreign.h"
+#include "train/foreign_musubi.h"
 #include "train/fit.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -33,11 +34,11 @@ static bool is_empty(const char *dir)
 /* runs/NAME, where NAME is run.name or the file's. */
 static const char *run_dir(const struct job_config *c, struct arena *a, const char *file)
 {
-    const char *name = path_name(file), *dot = strrchr(name, '.');
     if (c->run.dir[0])
         return c->run.dir;
-    if (c->run.name[0])
-        return arena_printf(a, "runs/%s", c->run.name);
+    if (c->run.name[0] || !file)
+        return arena_printf(a, "runs/%s", c->run.name[0] ? c->run.name : "musubi");
+    const char *name = path_name(file), *dot = strrchr(name, '.');
     return arena_printf(a, "runs/%.*s", (int)(dot ? dot - name : (long)strlen(name)), name);
 }
 
@@ -155,15 +156,28 @@ static int fit(const struct start *s, struct cairn_error *err)
     return -1;
 }
 
-/* The job of another trainer that is started again goes on, as it does there. */
+/* A job of ai-toolkit that is started again goes on, as it does there. */
 static bool goes_on(const struct start *s, const struct start_options *so)
 {
     const char *checkpoints = arena_printf(s->arena, "%s/checkpoints", s->train.dir);
-    if (!s->config.foreign || so->profile || !os_is_folder(checkpoints))
+    if (!s->config.foreign || !str_eq(s->config.foreign->program, "ai-toolkit") || so->profile ||
+        !os_is_folder(checkpoints))
         return false;
     message_say(so->messages, "%s has checkpoints: the job goes on, as with %s", s->train.dir,
                 s->config.foreign->program);
     return true;
+}
+
+static int read_command(const struct start_options *so, const struct config_changes *changes,
+                        struct job_config *c, struct cairn_error *err)
+{
+    struct foreign_job job;
+    if (foreign_musubi_command(so->musubi, so->n_musubi, c->arena, &job, err))
+        return -1;
+    for (size_t i = 0; i < job.n_notes; i++)
+        message_say(so->messages, "%s: %s", job.program, job.notes[i]);
+    return foreign_apply(c, &job, err) || start_change_config(changes, c, err) || config_check(c, err) ? -1
+                                                                                                       : 0;
 }
 
 int start_prepare(struct start *s, const struct start_options *so, struct arena *a, struct cairn_error *err)
@@ -184,7 +198,8 @@ int start_prepare(struct start *s, const struct start_options *so, struct arena 
     config_init(&s->config, a);
     struct config_changes changes = so->changes;
     changes.only_plan = so->dry_run;
-    if (start_read_config(&changes, so->file, &s->config, so->messages, err))
+    if (so->musubi ? read_command(so, &changes, &s->config, err)
+                   : start_read_config(&changes, so->file, &s->config, so->messages, err))
         return -1;
     s->train.dir = so->resume && so->resume[0] ? so->resume : run_dir(&s->config, a, so->file);
     s->train.resume = so->resume || goes_on(s, so);

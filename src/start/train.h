@@ -9,7 +9,9 @@
 #include "train/train.h"
 
 struct start_options {
-    const char *file; /* the configuration */
+    const char *file;          /* the configuration; NULL: */
+    const char *const *musubi; /* the words of a command of musubi-tuner */
+    size_t n_musubi;
     struct config_changes changes;
     const char
         *resume; /* DIR of a run to continue; "": the run that the configuration names; NULL: a new run */

@@ -157,8 +157,7 @@ static uint64_t count_batches(const struct dataset *d, struct arena *a)
 /* Steps of an epoch; 0: nothing is counted in epochs. */
 static int count_epoch(struct musubi_job *j, int64_t *out)
 {
-    static const char *const options[] = { "max_train_epochs", "save_every_n_epochs",
-                                           "sample_every_n_epochs" };
+    static const char *const options[] = { "max_train_epochs", "sample_every_n_epochs" };
     CLEANUP(dataset_cleanup) struct dataset *d = NULL;
     const char *first = NULL;
     *out = 0;
@@ -229,30 +228,52 @@ static int64_t make_steps(struct musubi_job *j, int64_t epoch)
 
 /* ---- files and samples ---- */
 
-static void make_saves(struct musubi_job *j, int64_t epoch)
+/* What the user wants to be in the metadata. */
+static void make_metadata(struct musubi_job *j)
+{
+    static const char *const rows[][2] = {
+        { "training_comment", "ss_training_comment" }, { "metadata_title", "modelspec.title" },
+        { "metadata_author", "modelspec.author" },     { "metadata_description", "modelspec.description" },
+        { "metadata_license", "modelspec.license" },   { "metadata_tags", "modelspec.tags" },
+        { "metadata_reso", "modelspec.resolution" },   { "metadata_arch", "modelspec.architecture" },
+    };
+    const char *list[ARRAY_LEN(rows)];
+    const struct musubi_setting *last = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *text = musubi_text(j, rows[i][0]);
+        if (!text)
+            continue;
+        list[n++] = arena_printf(j->a, "%s=%s", rows[i][1], text);
+        last = musubi_find(j, rows[i][0]);
+    }
+    if (n)
+        foreign_add_list(j->out, j->a, "save.meta", list, n, last->place, last->name);
+}
+
+static void make_saves(struct musubi_job *j)
 {
     static const char *const dtypes[][2] = {
         { "float", "f32" }, { "fp32", "f32" }, { "fp16", "f16" }, { "bf16", "bf16" }
     };
     const char *precision = musubi_text(j, "save_precision"), *dtype = "f32";
     int64_t every = musubi_int(j, "save_every_n_steps", 0), epochs = musubi_int(j, "save_every_n_epochs", 0);
-    const char *from = every ? "save_every_n_steps" : "save_every_n_epochs";
+    int64_t last = musubi_int(j, "save_last_n_steps", 0), keep = musubi_int(j, "save_last_n_epochs", 0);
     for (size_t i = 0; precision && i < ARRAY_LEN(dtypes); i++)
         dtype = strcmp(precision, dtypes[i][0]) ? dtype : dtypes[i][1];
     musubi_add(j, "save_precision", "save.dtype", "%s", dtype);
     foreign_add(j->out, j->a, "save.format", "musubi", NULL, NULL);
-    if (every && epochs)
-        foreign_note(j->out, j->a, "--save_every_n_epochs has no effect beside --save_every_n_steps");
-    every = every ? every : epochs * epoch;
-    if (!every)
-        return;
-    musubi_add(j, from, "checkpoint.every", "%lld", (long long)every);
-    int64_t last = musubi_int(j, "save_last_n_steps", 0), keep = musubi_int(j, "save_last_n_epochs", 0);
-    if (last && !epochs)
-        keep = (last + every - 1) / every;
-    if (last || keep)
-        musubi_add(j, last && !epochs ? "save_last_n_steps" : "save_last_n_epochs", "checkpoint.keep", "%lld",
-                   (long long)keep);
+    foreign_add(j->out, j->a, "save.files", "musubi", NULL, NULL);
+    if (epochs)
+        musubi_add(j, "save_every_n_epochs", "save.epochs", "%lld", (long long)epochs);
+    if (every || epochs)
+        musubi_add(j, every ? "save_every_n_steps" : "save_every_n_epochs", "checkpoint.every", "%lld",
+                   (long long)every);
+    if (keep)
+        musubi_add(j, "save_last_n_epochs", "checkpoint.keep", "%lld", (long long)keep);
+    else if (last && every)
+        musubi_add(j, "save_last_n_steps", "checkpoint.keep", "%lld",
+                   (long long)((last + every - 1) / every));
 }
 
 static int make_output(struct musubi_job *j)
@@ -265,6 +286,7 @@ static int make_output(struct musubi_job *j)
     musubi_add(j, "output_dir", "run.dir", "%s%s%s", dir, str_ends(dir, "/") ? "" : "/",
                name ? name : "last");
     musubi_add(j, "output_name", "run.name", "%s", name ? name : "last");
+    musubi_add(j, "output_name", "save.name", "%s", name ? name : "last");
     return 0;
 }
 
@@ -314,7 +336,8 @@ static int make_keys(struct musubi_job *j)
     steps = make_steps(j, epoch);
     make_precision(j);
     make_times(j);
-    make_saves(j, epoch);
+    make_saves(j);
+    make_metadata(j);
     return musubi_make_optimizer(j) || musubi_make_schedule(j, steps) || make_samples(j, epoch) ? -1 : 0;
 }
 
