@@ -201,6 +201,17 @@ int cache_job_run(const struct cache_job *job, struct cache_result *out, struct 
     return r;
 }
 
+int cache_prompts_run(const struct cache_job *job, const char *dir, struct cache_result *out,
+                      struct cairn_error *err)
+{
+    struct cache_job only = *job;
+    only.dataset = NULL;
+    *out = (struct cache_result){ .first_dir = dir };
+    int r = cache_job_texts(&only, out, err);
+    leave_device(job->g);
+    return r;
+}
+
 void cache_result_release(struct cache_result *r)
 {
     arena_release(&r->arena);

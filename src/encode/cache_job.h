@@ -62,6 +62,9 @@ struct cache_result {
 /* Fails if nothing can be done at all (a model file, no memory), and where Ctrl-C ended it; what was made until then
  * stays, and is counted.  Release the result in any case. */
 int cache_job_run(const struct cache_job *job, struct cache_result *out, struct cairn_error *err);
+/* Only the prompts, into this folder; job->dataset may be NULL. */
+int cache_prompts_run(const struct cache_job *job, const char *dir, struct cache_result *out,
+                      struct cairn_error *err);
 void cache_result_release(struct cache_result *r);
 
 /* The latents file of an item, with one "/" behind the folder. */

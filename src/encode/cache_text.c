@@ -88,7 +88,7 @@ static void list_texts(struct text_pass *p)
 {
     struct arena *a = &p->out->arena;
     const struct dataset_item *before = NULL;
-    for (size_t i = 0; i < dataset_count(p->job->dataset); i++) {
+    for (size_t i = 0; p->job->dataset && i < dataset_count(p->job->dataset); i++) {
         const struct dataset_item *item = dataset_item(p->job->dataset, i);
         if (item->problem || !item->caption)
             continue;

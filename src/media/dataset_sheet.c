@@ -2,7 +2,7 @@
 #include "media/dataset_sheet.h"
 
 #include "base/int.h"
-#include "media/sheet_font.h"
+#include "media/sheet_draw.h"
 #include "os/path.h"
 #include <stdio.h>
 #include <string.h>
@@ -12,31 +12,7 @@ enum {
     TITLE = 24,
     LABEL = 11,
     CELL_SIDE = 160, /* a thumbnail's longer side */
-    INK = 230,
-    PAPER = 24,
-    MISSING = 96,
 };
-
-static void draw_letter(struct picture *p, size_t x, size_t y, char c, size_t scale)
-{
-    unsigned char u = (unsigned char)c;
-    const uint8_t *columns = font[u >= FONT_FIRST && u <= FONT_LAST ? u - FONT_FIRST : '?' - FONT_FIRST];
-    for (size_t i = 0; i < FONT_WIDTH * scale; i++)
-        for (size_t j = 0; j < FONT_HEIGHT * scale; j++)
-            if (columns[i / scale] >> (j / scale) & 1 && x + i < p->width && y + j < p->height)
-                memset(p->at + ((y + j) * p->width + x + i) * 3, INK, 3);
-}
-
-/* A character of several bytes is one '?'. */
-static void draw_text(struct picture *p, size_t x, size_t y, const char *text, size_t scale, size_t most)
-{
-    size_t drawn = 0;
-    for (; *text && drawn < most; text++) {
-        if (((unsigned char)*text & 0xc0) == 0x80)
-            continue;
-        draw_letter(p, x + drawn++ * (FONT_WIDTH + 1) * scale, y, *text, scale);
-    }
-}
 
 /* ---- the places ---- */
 
@@ -61,41 +37,28 @@ static void place_bucket(struct layout *l, const struct dataset_bucket *b, size_
 
 struct thumbnail {
     struct picture *sheet;
-    size_t x, y, width, height;
+    struct sheet_place at;
 };
 
 static int paste(void *ctx, size_t frame, const struct picture *p, struct cairn_error *err)
 {
     struct thumbnail *t = ctx;
-    CLEANUP(picture_free) struct picture small = { 0 };
-    struct picture_fit fit;
     (void)frame;
-    if (picture_fit_plan(&fit, p->width, p->height, t->width, t->height, err) ||
-        picture_fit(p, &fit, &small, err))
-        return -1;
-    for (size_t y = 0; y < small.height && t->y + y < t->sheet->height; y++)
-        memcpy(t->sheet->at + ((t->y + y) * t->sheet->width + t->x) * 3, small.at + y * small.width * 3,
-               small.width * 3);
-    return 0;
-}
-
-static void fill(const struct thumbnail *t, int value)
-{
-    for (size_t y = 0; y < t->height; y++)
-        memset(t->sheet->at + ((t->y + y) * t->sheet->width + t->x) * 3, value, t->width * 3);
+    return sheet_paste(t->sheet, &t->at, p, err);
 }
 
 static void draw_item(struct picture *sheet, const struct layout *l, size_t place,
                       const struct dataset_item *item, struct media *m)
 {
     size_t cell = at_least(l->cell_width, 60);
-    struct thumbnail t = { sheet, GAP + place % l->columns * (cell + GAP),
-                           l->y + TITLE + place / l->columns * (l->cell_height + LABEL + GAP), l->cell_width,
-                           l->cell_height };
+    struct thumbnail t = { sheet,
+                           { GAP + place % l->columns * (cell + GAP),
+                             l->y + TITLE + place / l->columns * (l->cell_height + LABEL + GAP),
+                             l->cell_width, l->cell_height } };
     struct cairn_error err = { 0 };
     if (dataset_item_read_range(item, 0, 1, m, paste, &t, &err))
-        fill(&t, MISSING);
-    draw_text(sheet, t.x, t.y + t.height + 2, path_name(item->path), 1, cell / (FONT_WIDTH + 1));
+        sheet_fill(sheet, &t.at, SHEET_MISSING);
+    sheet_text(sheet, t.at.x, t.at.y + t.at.height + 2, path_name(item->path), 1, cell / SHEET_LETTER);
 }
 
 static size_t draw_bucket(struct picture *sheet, const struct dataset *d, const struct dataset_bucket *b,
@@ -107,7 +70,7 @@ static size_t draw_bucket(struct picture *sheet, const struct dataset *d, const 
                      b->items, b->items == 1 ? "" : "s");
     if (l->shown < b->items)
         snprintf(title + n, sizeof(title) - (size_t)n, ", the first %zu", l->shown);
-    draw_text(sheet, GAP, l->y + 4, title, 2, sheet->width / 12);
+    sheet_text(sheet, GAP, l->y + 4, title, 2, sheet->width / 12);
     for (size_t i = 0; i < dataset_count(d) && place < l->shown; i++) {
         const struct dataset_item *item = dataset_item(d, i);
         if (!item->problem && item->bucket.width == b->width && item->bucket.height == b->height &&
@@ -134,7 +97,7 @@ int dataset_sheet(const struct dataset *d, struct media *m, const struct dataset
     }
     if (picture_new(out, width, height, 3, err))
         return -1;
-    memset(out->at, PAPER, picture_bytes(out));
+    memset(out->at, SHEET_PAPER, picture_bytes(out));
     for (size_t i = 0; i < t.n_buckets; i++) {
         done += draw_bucket(out, d, &t.bucket[i], &l[i], m);
         if (o && o->progress.step)

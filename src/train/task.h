@@ -55,6 +55,8 @@ struct task {
     size_t hidden_size;    /* values per position: with extent, how much work a sample is */
     bool sample_alone;     /* samples need so much memory that the workspace of a step is closed for them */
 
+    bool no_first_sample; /* none before the first step */
+
     /* Validation samples belong to quarters of the timesteps in turn, train.batch samples to each. */
     bool has_quarters;
 

@@ -136,6 +136,7 @@ static void close_task(struct task *task)
     batches_close(t->regularisation);
     video_cache_close(t->cache);
     wan_job_free_batch(&t->host);
+    wan_samples_close(t);
     wan_files_release(&t->files);
     free(t);
 }
@@ -190,7 +191,7 @@ static int new_task(const struct task_env *e, struct wan_job **out, struct cairn
 static int open_task(const struct task_env *e, struct task **out, struct cairn_error *err)
 {
     struct wan_job *t = NULL;
-    if (new_task(e, &t, err) || set_flow(t, err) || wan_job_open_data(t, err)) {
+    if (new_task(e, &t, err) || set_flow(t, err) || wan_job_open_data(t, err) || wan_samples_open(t, err)) {
         close_task((struct task *)t);
         return -1;
     }
@@ -345,24 +346,11 @@ static size_t base_of_val(const struct task *task, uint64_t index, size_t n)
     return wan_job_val_expert(wan_job_of(task), index, n);
 }
 
-/* ---- validation; there are no samples ---- */
+/* ---- validation; samples keep no memory ---- */
 
 static uint64_t val_samples(const struct task *task)
 {
     return (uint64_t)wan_job_of(task)->n_val * WAN_QUARTERS * (uint64_t)task->env.config->train.batch;
-}
-
-static struct work_bytes sample_bytes(const struct task *task)
-{
-    (void)task;
-    return (struct work_bytes){ 0 };
-}
-
-static int sample(struct task *task, const char *dir, uint64_t step, struct str *text,
-                  struct cairn_error *err)
-{
-    (void)task, (void)dir, (void)step, (void)text;
-    return cairn_fail(err, CAIRN_EUSAGE, "a Wan job makes no samples");
 }
 
 static void sample_close(struct task *task)
@@ -449,8 +437,8 @@ const struct task_ops task_wan = {
     .put = wan_job_put,
     .val_samples = val_samples,
     .put_val = wan_job_put_val,
-    .sample_bytes = sample_bytes,
-    .sample = sample,
+    .sample_bytes = wan_job_sample_bytes,
+    .sample = wan_job_sample,
     .sample_close = sample_close,
     .sample_is_open = sample_is_open,
     .label = label,

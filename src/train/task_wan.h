@@ -14,6 +14,8 @@ extern const char *const wan_experts_words[];
 enum wan_lora_experts { WAN_LORA_ONE, WAN_LORA_TWO };
 enum wan_save_dtype { WAN_SAVE_BF16, WAN_SAVE_F16, WAN_SAVE_F32 };
 enum wan_encoder_device { WAN_ENCODER_AUTO, WAN_ENCODER_CPU };
+enum wan_sample_solver { WAN_SAMPLE_UNIPC, WAN_SAMPLE_EULER };
+enum wan_sample_format { WAN_SAMPLE_AUTO, WAN_SAMPLE_PNG, WAN_SAMPLE_JPEG, WAN_SAMPLE_WEBP, WAN_SAMPLE_MP4 };
 enum wan_save_format { WAN_SAVE_COMFY, WAN_SAVE_MUSUBI, WAN_SAVE_DIFFUSERS };
 
 /* The keys that model.kind: wan adds. */
@@ -51,8 +53,19 @@ struct wan_keys {
         enum wan_encoder_device device;
     } text_encoder, vae;
     struct {
+        bool first; /* before the first step too */
         struct config_list prompts;
+        const char *file; /* of prompts; "": none */
         const char *negative;
+        const char *size; /* "": the largest of the data */
+        double fps;       /* 0: the model's */
+        int64_t steps;
+        double cfg, cfg_high, shift; /* 0: the task's */
+        enum wan_sample_solver solver;
+        int64_t seed;
+        bool walk_seed;
+        struct config_list loras; /* "FILE" or "FILE:STRENGTH" */
+        enum wan_sample_format format;
     } sample;
     struct {
         enum flow_recipe recipe;

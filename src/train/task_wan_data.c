@@ -277,6 +277,8 @@ static int open_caches(struct wan_job *t, struct cairn_error *err)
         return -1;
     if (video_cache_open(&t->cache, &o, err))
         return cairn_wrap(err, "data.path");
+    t->samples.dirs = o.paths;
+    t->samples.n_dirs = o.n_paths;
     if (open_empty_caption(t, &o, err))
         return -1;
     const struct video_cache_info *info = video_cache_info(t->cache);

@@ -8,6 +8,7 @@
 #include "nn/wan_work.h"
 #include "train/task_wan.h"
 #include "video/batches.h"
+#include "video/prompts.h"
 
 /* The validation loss is told for each quarter of the timesteps too. */
 enum { WAN_QUARTERS = 4 };
@@ -18,6 +19,22 @@ struct wan_host_batch {
     float *x, *target, *text, *clip;
     float *times, *weights;
     float *latents, *noise; /* of one sample */
+};
+
+/* Samples, where sample.every is set. */
+struct wan_samples {
+    struct sample_prompt *prompts; /* complete */
+    size_t n;
+    const char *const *dirs; /* where texts are cached */
+    size_t n_dirs;
+    float **images; /* latents of each prompt's image, once encoded; NULL: none */
+    bool *said;     /* of each prompt: why it failed */
+    bool off, said_sheet;
+    const char **lora_files;
+    double *lora_strengths;
+    size_t n_loras;
+    void (*progress)(void *to, size_t index, size_t step, size_t steps); /* NULL: none */
+    void *to;
 };
 
 struct wan_job {
@@ -42,6 +59,7 @@ struct wan_job {
     struct video_item planned; /* without caches: its size alone */
     struct video_item empty;   /* the text of the empty caption alone; for captions that are dropped */
     struct wan_host_batch host;
+    struct wan_samples samples;
     int64_t started; /* seconds since 1970 */
 };
 
@@ -71,6 +89,15 @@ int wan_job_put(struct task *task, struct work *w, size_t slot, uint64_t step, s
 int wan_job_put_val(struct task *task, struct work *w, uint64_t index, size_t n, struct cairn_error *err);
 size_t wan_job_val_expert(const struct wan_job *t, uint64_t index, size_t n);
 void wan_job_free_batch(struct wan_host_batch *b);
+
+/* ---- task_wan_sample.c ---- */
+
+/* Reads the prompts, and encodes those that are not cached.  What makes samples impossible is said; they are left out. */
+int wan_samples_open(struct wan_job *t, struct cairn_error *err);
+void wan_samples_close(struct wan_job *t);
+struct work_bytes wan_job_sample_bytes(const struct task *task);
+int wan_job_sample(struct task *task, const char *dir, uint64_t step, struct str *text,
+                   struct cairn_error *err);
 
 /* ---- task_wan_meta.c ---- */
 

@@ -2,6 +2,7 @@
  * Configuration of a LoRA for a Wan video model: keys, defaults and checks. */
 #include "train/config_rows.h"
 #include "train/task_wan.h"
+#include "video/prompts.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,6 +16,9 @@ static const char *const formats[] = { [WAN_SAVE_COMFY] = "comfy", [WAN_SAVE_MUS
 static const char *const files[] = { [LORA_FILES_NONE] = "none", [LORA_FILES_AI_TOOLKIT] = "ai-toolkit",
     [LORA_FILES_MUSUBI] = "musubi", NULL };
 static const char *const encoder_devices[] = { [WAN_ENCODER_AUTO] = "auto", [WAN_ENCODER_CPU] = "cpu", NULL };
+static const char *const solvers[] = { [WAN_SAMPLE_UNIPC] = "unipc", [WAN_SAMPLE_EULER] = "euler", NULL };
+static const char *const sample_formats[] = { [WAN_SAMPLE_AUTO] = "auto", [WAN_SAMPLE_PNG] = "png", [WAN_SAMPLE_JPEG] = "jpeg",
+    [WAN_SAMPLE_WEBP] = "webp", [WAN_SAMPLE_MP4] = "mp4", NULL };
 static const char *const dtypes[] = { [WAN_SAVE_BF16] = "bf16", [WAN_SAVE_F16] = "f16", [WAN_SAVE_F32] = "f32", NULL };
 
 #define KEY(...) CONFIG_KEY(struct wan_keys, __VA_ARGS__)
@@ -71,8 +75,21 @@ static const struct config_key keys[] = {
     KEY(cache.repair, "false", "replace NaN and Inf in latents by 0, and count them; false: they are an error"),
     KEY(text_encoder.device, "auto", "auto: the device of the job; cpu", .words = encoder_devices),
     KEY(vae.device, "auto", "the same for the VAE", .words = encoder_devices),
-    KEY(sample.prompts, "[]", "prompts that are cached too, for samples"),
-    KEY(sample.negative, "", "negative prompt, cached too"),
+    KEY(sample.first, "true", "make samples before the first step too"),
+    KEY(sample.prompts, "[]", "prompts of samples; each may have musubi-tuner's options: \"a cat --w 832 --h 480 --f 33 --d 7 --n blurry --i first.png\""),
+    KEY(sample.file, "", "file with more prompts, as musubi-tuner reads it (.txt, .toml, .json)"),
+    KEY(sample.negative, "", "negative prompt of samples with CFG"),
+    KEY(sample.size, "", "WIDTHxHEIGHTxFRAMES of samples; empty: that of the largest item of the data"),
+    KEY(sample.fps, "0", "frame rate of the files; 0: that of the model, 16 or for ti2v-5B 24", UNIT("frames per second"), FROM(0, 1000)),
+    KEY(sample.steps, "20", "steps from noise to a sample", UNIT("steps"), FROM(1, 1000)),
+    KEY(sample.cfg, "0", "guidance scale (CFG); 1: off, which takes half the time; 0: 3 for t2v-A14B, 3.5 for i2v-A14B, else 5", FROM(0, 1000)),
+    KEY(sample.cfg_high, "0", "the same for the high-noise expert; 0: 4 for t2v-A14B if sample.cfg is 0, else sample.cfg", FROM(0, 1000)),
+    KEY(sample.shift, "0", "shift of the timesteps of samples; 0: 12 for t2v-A14B, else 5", FROM(0, 1000)),
+    KEY(sample.solver, "unipc", "how a step is computed: unipc as in musubi-tuner and Wan, euler as in ai-toolkit", .words = solvers),
+    KEY(sample.seed, "42", "random seed of samples; the same seed gives the same noise at every step", FROM(0, 9007199254740992)),
+    KEY(sample.walk_seed, "false", "prompt number i, counted from 0, has the seed sample.seed + i"),
+    KEY(sample.loras, "[]", "further LoRAs for samples alone, FILE or FILE:STRENGTH, such as one for few steps"),
+    KEY(sample.format, "auto", "auto: png for one frame, mp4 for several; webp is animated; a clip as png or jpeg has its frames in one picture", .words = sample_formats),
     KEY(save.format, "comfy", "names in lora.safetensors, for ComfyUI, musubi-tuner or diffusers", .words = formats),
     KEY(save.dtype, "bf16", "number format of lora.safetensors; checkpoints keep the exact values too", .words = dtypes),
     KEY(save.files, "none", "puts each LoRA into the run's folder too, with the names and metadata of this program; none: only into checkpoints", .words = files),
@@ -146,6 +163,25 @@ static int check_save(const struct job_config *c, struct cairn_error *err)
     return 0;
 }
 
+static int check_samples(const struct job_config *c, struct cairn_error *err)
+{
+    const struct wan_keys *k = wan_keys(c);
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct cairn_error why = { 0 };
+    struct wan_pixels size;
+    struct sample_prompt prompt;
+    if (c->sample.every && !k->sample.prompts.n && !k->sample.file[0])
+        return config_clash(c, "sample.every", "sample.prompts", err,
+                            "sample.every is %" PRId64 ", but there are no prompts: set sample.prompts",
+                            c->sample.every);
+    if (k->sample.size[0] && wan_pixels_parse(k->sample.size, &size, &why))
+        return bad_word(c, "sample.size", "sample.size", &why, err);
+    for (size_t i = 0; i < k->sample.prompts.n; i++)
+        if (prompt_parse(k->sample.prompts.item[i], &a, &prompt, &why))
+            return bad_word(c, "sample.prompts", "sample.prompts", &why, err);
+    return 0;
+}
+
 static int check(const struct job_config *c, struct cairn_error *err)
 {
     const struct wan_keys *k = wan_keys(c);
@@ -166,10 +202,8 @@ static int check(const struct job_config *c, struct cairn_error *err)
     if (k->lora.high_noise_path[0] && !c->lora.path[0])
         return config_clash(c, "lora.high_noise_path", "lora.path", err,
                             "lora.high_noise_path is set, but lora.path is not");
-    if (c->sample.every)
-        return config_clash(c, "sample.every", "sample.every", err,
-                            "sample.every is %" PRId64 ", but a Wan job makes no samples yet: set it to 0",
-                            c->sample.every);
+    if (check_samples(c, err))
+        return -1;
     if (c->train.patience && k->data.val_split <= 0)
         return config_clash(c, "train.patience", "data.val_split", err,
                             "train.patience is %" PRId64

@@ -175,7 +175,9 @@ static int run_open_job(struct job *j, const char *from, enum train_end *end, st
         job_event(j, "restart", "%s", j->o->restarted);
     j->saved_step = j->state.step;
     ticker_start(&j->ticker, j->o->talk, (uint64_t)j->c->train.steps);
-    int r = !from && j->c->sample.every && job_try_sample(j, err) ? -1 : job_run_steps(j, end, err);
+    int r = !from && j->c->sample.every && !j->task->no_first_sample && job_try_sample(j, err)
+                ? -1
+                : job_run_steps(j, end, err);
     if (r)
         job_save_after_failure(j, err);
     ticker_end(&j->ticker);

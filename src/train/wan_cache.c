@@ -270,37 +270,42 @@ int wan_cache_check_use(const struct dataset *d, struct cairn_error *err)
     return 0;
 }
 
-int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gpu *g, struct arena *a,
-                  struct cache_job *out, struct cairn_error *err)
+int wan_cache_prompts(const struct job_config *c, const struct sample_prompt *prompts, size_t n,
+                      struct gpu *g, struct arena *a, struct cache_job *out, struct cairn_error *err)
 {
     static const enum dtype dtypes[] = {
         [WAN_SAVE_BF16] = DTYPE_BF16, [WAN_SAVE_F16] = DTYPE_F16, [WAN_SAVE_F32] = DTYPE_F32
     };
     const struct wan_keys *k = wan_keys(c);
-    size_t n = k->sample.prompts.n;
-    const char **prompts = ARENA_NEW(a, const char *, n + 2);
-    bool wants_image;
-    if (need_path(k->model.vae_path, "model.vae_path", "--vae", "latents", err) ||
-        need_path(k->model.text_encoder_path, "model.text_encoder_path", "--text-encoder", "captions", err) ||
-        read_wants_image(c, &wants_image, err))
+    if (need_path(k->model.text_encoder_path, "model.text_encoder_path", "--text-encoder", "captions", err))
         return -1;
-    for (size_t i = 0; i < n; i++)
-        prompts[i] = k->sample.prompts.item[i];
-    prompts[n] = ""; /* for captions that are dropped */
-    prompts[n + 1] = k->sample.negative;
     *out = (struct cache_job){
-        .dataset = d,
         .text = { k->model.text_encoder_path, k->text_encoder.device == WAN_ENCODER_CPU,
                   encode_storage_on(g, ENCODE_TEXT) },
-        .vae = { k->model.vae_path, k->vae.device == WAN_ENCODER_CPU, encode_storage_on(g, ENCODE_VAE) },
         .tokenizer_path = or_null(k->model.tokenizer_path),
-        .prompts = prompts,
-        .n_prompts = n + (k->sample.negative[0] ? 2 : 1),
         .dtype = dtypes[k->cache.dtype],
-        .image = wants_image,
-        .repair = k->cache.repair,
         .g = g,
     };
+    out->prompts = wan_prompts_texts(prompts, n, a, &out->n_prompts);
+    return 0;
+}
+
+int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gpu *g, struct arena *a,
+                  struct cache_job *out, struct cairn_error *err)
+{
+    const struct wan_keys *k = wan_keys(c);
+    struct sample_prompt *prompts;
+    size_t n;
+    bool wants_image;
+    if (need_path(k->model.vae_path, "model.vae_path", "--vae", "latents", err) ||
+        wan_prompts(c, a, &prompts, &n, err) || wan_cache_prompts(c, prompts, n, g, a, out, err) ||
+        read_wants_image(c, &wants_image, err))
+        return -1;
+    out->dataset = d;
+    out->vae = (struct cache_encoder){ k->model.vae_path, k->vae.device == WAN_ENCODER_CPU,
+                                       encode_storage_on(g, ENCODE_VAE) };
+    out->image = wants_image;
+    out->repair = k->cache.repair;
     return 0;
 }
 

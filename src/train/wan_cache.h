@@ -5,6 +5,7 @@
 
 #include "encode/cache_job.h"
 #include "train/task_wan.h"
+#include "train/wan_prompts.h"
 #include "video/cache.h"
 
 /* Whether data.path has images and clips, whatever else it has, or names a dataset file. */
@@ -27,6 +28,9 @@ int wan_cache_check_use(const struct dataset *d, struct cairn_error *err);
  * may be NULL.  Texts are in the arena. */
 int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gpu *g, struct arena *a,
                   struct cache_job *out, struct cairn_error *err);
+/* The same for prompts alone (cache_prompts_run). */
+int wan_cache_prompts(const struct job_config *c, const struct sample_prompt *prompts, size_t n,
+                      struct gpu *g, struct arena *a, struct cache_job *out, struct cairn_error *err);
 /* Where a dataset's caches are: the folders, each once, and the files of latents. */
 void wan_cache_list(const struct dataset *d, struct arena *a, struct video_cache_options *out);
 

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/wan_prompts.h"
+
+#include <string.h>
+
+/* ai-toolkit, too, adds the word only where a prompt asks for it. */
+static const char *with_trigger(const char *text, const char *trigger, struct arena *a)
+{
+    static const char place[] = "[trigger]";
+    const char *at = strstr(text, place);
+    if (!at)
+        return text;
+    return arena_printf(a, "%.*s%s%s", (int)(at - text), text, trigger,
+                        with_trigger(at + strlen(place), trigger, a));
+}
+
+static void complete(const struct job_config *c, struct sample_prompt *p, size_t index, struct arena *a)
+{
+    const struct wan_keys *k = wan_keys(c);
+    p->text = with_trigger(p->text, k->data.trigger, a);
+    if (!p->negative)
+        p->negative = k->sample.negative;
+    if (p->fps <= 0)
+        p->fps = k->sample.fps;
+    if (!p->steps)
+        p->steps = (size_t)k->sample.steps;
+    if (p->seed < 0)
+        p->seed = k->sample.seed + (k->sample.walk_seed ? (int64_t)index : 0);
+}
+
+int wan_prompts_of(const struct job_config *c, const char *const *lines, size_t n_lines, struct arena *a,
+                   struct sample_prompt **out, size_t *n, struct cairn_error *err)
+{
+    *out = NULL;
+    *n = 0;
+    for (size_t i = 0; i < n_lines; i++) {
+        struct sample_prompt *p = ARENA_PUSH(a, *out, *n);
+        if (prompt_parse(lines[i], a, p, err))
+            return -1;
+        complete(c, p, i, a);
+    }
+    return 0;
+}
+
+int wan_prompts(const struct job_config *c, struct arena *a, struct sample_prompt **out, size_t *n,
+                struct cairn_error *err)
+{
+    const struct wan_keys *k = wan_keys(c);
+    struct sample_prompt *from_file = NULL;
+    size_t n_file = 0;
+    if (wan_prompts_of(c, k->sample.prompts.item, k->sample.prompts.n, a, out, n, err))
+        return cairn_wrap(err, "sample.prompts");
+    if (k->sample.file[0] && prompts_read(k->sample.file, a, &from_file, &n_file, err))
+        return cairn_wrap(err, "sample.file");
+    for (size_t i = 0; i < n_file; i++) {
+        complete(c, &from_file[i], *n, a);
+        *ARENA_PUSH(a, *out, *n) = from_file[i];
+    }
+    return 0;
+}
+
+const char **wan_prompts_texts(const struct sample_prompt *prompts, size_t n, struct arena *a,
+                               size_t *n_texts)
+{
+    const char **texts = ARENA_NEW(a, const char *, 2 * n + 1);
+    *n_texts = 0;
+    texts[(*n_texts)++] = "";
+    for (size_t i = 0; i < 2 * n; i++) {
+        const char *text = i % 2 ? prompts[i / 2].negative : prompts[i / 2].text;
+        bool known = false;
+        for (size_t k = 0; k < *n_texts; k++)
+            known = known || !strcmp(texts[k], text);
+        if (!known)
+            texts[(*n_texts)++] = text;
+    }
+    return texts;
+}
