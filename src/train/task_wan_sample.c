@@ -281,10 +281,8 @@ struct progress {
 static void show_progress(void *to, size_t step, size_t steps)
 {
     const struct progress *p = to;
-    const struct task_env *e = &p->t->task.env;
     if (p->t->samples.progress)
         p->t->samples.progress(p->t->samples.to, p->index, step, steps);
-    (void)e;
 }
 
 static int generate(struct wan_job *t, size_t i, float *latents, struct cairn_error *err)

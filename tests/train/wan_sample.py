@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of a Wan job while it trains: files, index.jsonl, the sheet, and that training does not notice them."""
+import hashlib
+import json
+import os
+
+import tap
+from training import differences, fake
+from wanmedia import MediaHome, write_png
+
+STEPS = 4
+PROMPTS = "['a stone --d 7', 'a river --w 16 --h 16 --f 1 --n rain']"
+
+
+class SampleHome(MediaHome):
+    def job(self, run, *options, env=None, **keys):
+        more = {k.replace('.', '__'): v for k, v in self.encoders().items()}
+        more.update({'sample__every': 2, 'sample__prompts': PROMPTS, 'sample__steps': 2, 'sample__size': '32x16x5', 'checkpoint__every': 2,
+                     'train__steps': STEPS, **keys})
+        return self.train(run, *options, env=env, **more)
+
+    def samples(self, run):
+        folder = f'{self.path}/{run}/samples'
+        return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+
+    def index(self, run):
+        with open(f'{self.path}/{run}/samples/index.jsonl', encoding='utf-8') as f:
+            return [json.loads(line) for line in f]
+
+    def hash(self, run, name):
+        with open(f'{self.path}/{run}/samples/{name}', 'rb') as f:
+            return hashlib.sha256(f.read()).hexdigest()
+
+
+HOME = SampleHome()
+
+
+def said(done):
+    return f'exit {done.returncode}: {done.stderr[-1500:]}'
+
+
+def files_and_their_index():
+    done = HOME.job('run')
+    if done.returncode:
+        yield said(done)
+        return
+    names = [f'step-{step:06d}_{i:02d}.{end}' for step in (0, 2, 4) for i, end in ((0, 'mp4'), (1, 'png'))]
+    if HOME.samples('run') != sorted(names + ['index.jsonl', 'sheet.png']):
+        yield f'files {HOME.samples("run")}: {said(done)}'
+    lines = HOME.index('run')
+    if [line['file'] for line in lines] != names:
+        yield f'index {lines}'
+    first, second = lines[:2]
+    if (first['prompt'], first['seed'], first['width'], first['height'], first['frames'], first['fps']) != ('a stone', 7, 32, 16, 5, 16):
+        yield f'{first}'
+    if (second['prompt'], second['seed'], second['width'], second['frames'], second['step'], second['index']) != ('a river', 42, 16, 1, 0, 1):
+        yield f'{second}'
+
+
+def training_does_not_notice():
+    done = HOME.job('without', sample__every=0)
+    if done.returncode:
+        yield said(done)
+    yield from differences(HOME, 'run', 'without', STEPS)
+    if HOME.samples('without'):
+        yield f'{HOME.samples("without")}'
+
+
+def a_resumed_run_lists_each_once():
+    HOME.job('parts', train__steps=2)
+    done = HOME.job('parts', '--resume')
+    if done.returncode or [line['file'] for line in HOME.index('parts')] != [line['file'] for line in HOME.index('run')]:
+        yield f'{HOME.index("parts")}: {said(done)}'
+    for name in ('step-000000_01.png', 'step-000004_01.png'):
+        if HOME.hash('parts', name) != HOME.hash('run', name):
+            yield f'{name} differs'
+    if HOME.hash('run', 'step-000000_01.png') == HOME.hash('run', 'step-000004_01.png'):
+        yield 'training changes nothing'
+
+
+def formats_and_options():
+    for name, end in (('jpeg', 'jpg'), ('webp', 'webp'), ('png', 'png')):
+        done = HOME.job(name, sample__format=name, sample__first='false', train__steps=2, sample__solver='euler', sample__cfg=1,
+                        sample__walk_seed='true')
+        if done.returncode or HOME.samples(name) != ['index.jsonl', 'sheet.png', f'step-000002_00.{end}', f'step-000002_01.{end}']:
+            yield f'{name}: {HOME.samples(name)}: {said(done)}'
+        elif [line['seed'] for line in HOME.index(name)] != [7, 43]:
+            yield f'seeds {HOME.index(name)}'
+
+
+def prompt_files():
+    with open(f'{HOME.path}/prompts.txt', 'w', encoding='utf-8') as f:
+        f.write('# two\na stone --f 1\n')
+    done = HOME.job('file', sample__file='prompts.txt', sample__prompts='[]', train__steps=2, sample__first='false')
+    if done.returncode or HOME.samples('file') != ['index.jsonl', 'sheet.png', 'step-000002_00.png']:
+        yield f'{HOME.samples("file")}: {said(done)}'
+    with open(f'{HOME.path}/bad.txt', 'w', encoding='utf-8') as f:
+        f.write('\na stone --w zero\n')
+    done = HOME.job('bad', sample__file='bad.txt')
+    if done.returncode != 2 or 'bad.txt:2' not in done.stderr:
+        yield said(done)
+
+
+def what_fails_is_left_out():
+    with open(f'{HOME.path}/broken.png', 'wb') as f:
+        f.write(b'no picture')
+    write_png(f'{HOME.path}/first.png', 16, 16, 3)
+    done = HOME.job('fails', sample__prompts="['a stone --f 1', 'b --i broken.png']", train__steps=2)
+    if done.returncode or [n for n in HOME.samples('fails') if n.startswith('step')] != ['step-000000_00.png', 'step-000002_00.png']:
+        yield f'{HOME.samples("fails")}: {said(done)}'
+    if done.stderr.count('no sample of prompt 1') != 1:
+        yield f'said {done.stderr.count("no sample of prompt 1")} times: {done.stderr[-800:]}'
+
+
+def wrong_keys_are_refused():
+    for keys in ({'sample__prompts': '[]'}, {'sample__size': '3'}, {'sample__prompts': "['a --zz 1']"}, {'sample__solver': 'heun'},
+                 {'sample__loras': '[none.safetensors]'}):
+        done = HOME.job('refused', **keys)
+        if done.returncode not in (1, 2):
+            yield f'{keys}: {said(done)}'
+
+
+def a_gpu_makes_them_too():
+    done = HOME.job('gpu', env=fake(HOME), train__device='hip:0', train__steps=2, sample__prompts="['a stone --f 1']", sample__first='false')
+    if done.returncode or 'step-000002_00.png' not in HOME.samples('gpu'):
+        yield f'{HOME.samples("gpu")}: {said(done)}'
+
+
+with HOME:
+    tap.run([files_and_their_index, training_does_not_notice, a_resumed_run_lists_each_once, formats_and_options, prompt_files,
+             what_fails_is_left_out, wrong_keys_are_refused, a_gpu_makes_them_too])
