@@ -16,7 +16,7 @@ OWNERS = {
     'zlib.h': 'src/base/deflate.c',
     'getopt.h': 'src/cli/options.c',
     'png.h': 'src/media/child/png.c',
-    'jpeglib.h': 'src/media/child/jpeg.c',
+    'jpeglib.h': ('src/media/child/jpeg.c', 'src/media/child/jpeg_out.c'),
     'webp/decode.h': 'src/media/child/webp.c',
     'avif/avif.h': 'src/media/child/avif.c',
 }
