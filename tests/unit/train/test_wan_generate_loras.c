@@ -228,6 +228,46 @@ static void extra_differences(void)
     close_rig(&r);
 }
 
+static size_t reloads;
+
+static int reload_base(struct task *t, size_t base, struct cairn_error *e)
+{
+    reloads++;
+    return wan_init((struct wan *)t->model, base, 5 + base, e);
+}
+
+/* Weights that come again from their file, once for each expert, are changed again. */
+static void extra_after_reload(void)
+{
+    static const struct added list[] = {
+        { "diffusion_model.blocks.1.self_attn.norm_k.diff", 16, 0, 0.25f },
+        { "diffusion_model.blocks.0.ffn.0.diff_b", 24, 0, 0.5f },
+    };
+    static const struct task_ops ops = { .reload_base = reload_base };
+    struct rig r;
+    struct wan_clip c = usual();
+    float before[VALUES], want[VALUES], x[VALUES];
+    const char *path = in_tmp("norms.safetensors");
+    write_file(path, list, ARRAY_LEN(list));
+    open_rig(&r, &tiny, &two, NULL);
+    generate(&r, &c, before);
+    use(&r, path, 1);
+    generate(&r, &c, want);
+    CHECK(difference(before, want) > 1e-3);
+    CHECK(!model_move_blocks(&r.m->model, &(struct model_layout){ .idle = MODEL_IDLE_FILE }, &err));
+    r.task.ops = &ops;
+    for (int i = 0; i < 2; i++) {
+        reloads = 0;
+        generate(&r, &c, x);
+        CHECK_INT(reloads, 2);
+        CHECK(!memcmp(x, want, sizeof(x)));
+    }
+    drop(&r);
+    generate(&r, &c, x);
+    CHECK(!memcmp(x, before, sizeof(x)));
+    close_rig(&r);
+}
+
 /* Of another model, with values that are not finite, or for a whole matrix: refused, and nothing has changed. */
 static void extra_refused(void)
 {
@@ -271,6 +311,7 @@ int main(int argc, char **argv)
     RUN(extra_loras_over);
     RUN(extra_loras_of_experts);
     RUN(extra_differences);
+    RUN(extra_after_reload);
     RUN(extra_refused);
     tree_remove(&tmp);
     return close_device();
