@@ -31,6 +31,20 @@ static bool is_foreign(const char *file, struct arena *a, struct cairn_error *er
     return true;
 }
 
+/* What cairn cannot do, the trainer itself may. */
+static int hint_at_trainer(const char *file, struct arena *a, struct cairn_error *err)
+{
+    struct job_file f;
+    size_t n = strlen(err->hint);
+    if (!job_file_read(file, a, &f))
+        return -1;
+    const char *more =
+        arena_printf(a, "%sor in %s's folder: %s", n ? "; " : "", f.trainer, job_file_command(&f, a));
+    if (n + strlen(more) < sizeof(err->hint))
+        memcpy(err->hint + n, more, strlen(more) + 1);
+    return -1;
+}
+
 int start_read_foreign(const char *file, struct arena *a, struct foreign_job *out, bool *found,
                        struct cairn_error *err)
 {
@@ -64,7 +78,7 @@ int start_parse_config(const char *file, struct job_config *c, const struct mess
         return foreign_apply(c, &job, err);
     }
     if (is_job)
-        return -1;
+        return hint_at_trainer(file, c->arena, err);
     if (!config_read(c, file, err))
         return 0;
     if (is_foreign(file, c->arena, err))

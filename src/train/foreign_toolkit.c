@@ -208,7 +208,7 @@ int foreign_toolkit(const char *path, const struct yaml_node *root, struct arena
         return -1;
     foreign_add(out, a, "model.kind", "wan", NULL, NULL);
     if (toolkit_add_model(&t, &model) || toolkit_add_network(&t, &model) || add_data(&t, root, &model) ||
-        toolkit_add_train(&t, &model) || add_device(&t) || toolkit_add_samples(&t) || add_save(&t))
+        toolkit_add_train(&t, &model) || add_device(&t) || toolkit_add_samples(&t, &model) || add_save(&t))
         return -1;
     add_run(&t);
     return 0;

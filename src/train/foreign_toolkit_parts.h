@@ -20,6 +20,6 @@ int toolkit_add_network(const struct toolkit *t, const struct toolkit_model *m);
 /* train: optimizer, learning rate, timesteps. */
 int toolkit_add_train(const struct toolkit *t, const struct toolkit_model *m);
 /* sample. */
-int toolkit_add_samples(const struct toolkit *t);
+int toolkit_add_samples(const struct toolkit *t, const struct toolkit_model *m);
 
 #endif

@@ -2,6 +2,7 @@
  * The samples of an ai-toolkit job, as prompts with options (video/prompts.h). */
 #include "media/dataset_parts.h"
 #include "train/foreign_toolkit_parts.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,20 @@ static const char *prompt_of(const struct toolkit *t, const char *text)
     return prompt;
 }
 
+/* Wan's pipeline rounds to 4n+1. */
+static double frames_of(double frames)
+{
+    return fmod(frames, 4) == 1 ? frames : floor(frames / 4) * 4 + 1;
+}
+
+static void add_option(struct str *out, const char *option, const char *value)
+{
+    if (!strcmp(option, "f"))
+        str_addf(out, " --f %.0f", frames_of(strtod(value, NULL)));
+    else
+        str_addf(out, " --%s %s", option, value);
+}
+
 /* A sample with values of its own. */
 static const char *sample_of(const struct toolkit *t, const struct yaml_node *sample)
 {
@@ -88,7 +103,7 @@ static const char *sample_of(const struct toolkit *t, const struct yaml_node *sa
     str_add(&out, prompt ? prompt_of(t, prompt->text) : "");
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
         if ((n = toolkit_get_in(sample, numbers[i].key)))
-            str_addf(&out, " --%s %s", numbers[i].option, n->text);
+            add_option(&out, numbers[i].option, n->text);
     n = toolkit_get_in(sample, "neg");
     if (n && n->kind == YAML_SCALAR && *n->text && strcasecmp(n->text, "false"))
         str_addf(&out, " --n %s", prompt_of(t, n->text));
@@ -115,7 +130,7 @@ static void add_prompts(const struct toolkit *t)
 static void add_size(const struct toolkit *t)
 {
     double width = toolkit_real(t, "sample.width", 512), height = toolkit_real(t, "sample.height", 512);
-    double frames = toolkit_real(t, "sample.num_frames", 1);
+    double frames = frames_of(toolkit_real(t, "sample.num_frames", 1));
     add(t, "sample.size", arena_printf(t->a, "%.0fx%.0fx%.0f", width, height, frames), "sample.width");
 }
 
@@ -146,7 +161,7 @@ static bool has_prompts(const struct toolkit *t)
     return (samples && samples->first) || (!samples && prompts && prompts->first);
 }
 
-int toolkit_add_samples(const struct toolkit *t)
+int toolkit_add_samples(const struct toolkit *t, const struct toolkit_model *m)
 {
     bool off = toolkit_bool(t, "train.disable_sampling", false) || !has_prompts(t);
     const struct yaml_node *neg = toolkit_get(t, "sample.neg");
@@ -166,6 +181,7 @@ int toolkit_add_samples(const struct toolkit *t)
         toolkit_get(t, "train.force_first_sample") ? "train.force_first_sample" : "train.skip_first_sample");
     add_prompts(t);
     add_size(t);
+    add(t, "sample.shift", !strcmp(m->task, "ti2v-5B") ? "5" : "3", NULL);
     if (neg && neg->kind == YAML_SCALAR && strcasecmp(neg->text, "false"))
         toolkit_add(t, "sample.negative", prompt_of(t, neg->text), "sample.neg");
     add(t, "sample.seed", arena_printf(t->a, "%.0f", toolkit_real(t, "sample.seed", 0)), "sample.seed");

@@ -70,6 +70,7 @@ help_of_a_command_is_its_help()
         status_is 0
         err_is_empty
         out_has "usage: cairn $command"
+        [ "$command" != config ] || continue # `cairn help config` lists the keys
         cmp -s "$out" "$tmp/first" || fail 'differs from cairn help'
     done
 }
