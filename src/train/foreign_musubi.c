@@ -5,7 +5,6 @@
 #include "media/dataset_parts.h"
 #include "os/info.h"
 #include "train/foreign_musubi_inside.h"
-#include "train/task_wan.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -290,14 +289,7 @@ static int make_output(struct musubi_job *j)
     return 0;
 }
 
-static bool is_key(const char *name)
-{
-    for (size_t i = 0; i < wan_schema.n_keys; i++)
-        if (!strcmp(wan_schema.keys[i].name, name))
-            return true;
-    return false;
-}
-
+/* Prompts say their size; one that does not is small, as in musubi-tuner. */
 static int make_samples(struct musubi_job *j, int64_t epoch)
 {
     const char *file = musubi_text(j, "sample_prompts");
@@ -313,11 +305,9 @@ static int make_samples(struct musubi_job *j, int64_t epoch)
         return 0;
     if (!os_is_file(file))
         return musubi_fail(j, "sample_prompts", "%s is not there, or is no file", file);
-    if (!is_key("sample.file")) {
-        foreign_note(j->out, j->a, "--sample_prompts: no samples are made");
-        return 0;
-    }
     musubi_add(j, "sample_prompts", "sample.file", "%s", file);
+    foreign_add(j->out, j->a, "sample.size", "256x256x1", NULL, NULL);
+    foreign_note(j->out, j->a, "samples of prompts without --fs have the shift of the model, not 14.5");
     if (every)
         musubi_add(j, epochs ? "sample_every_n_epochs" : "sample_every_n_steps", "sample.every", "%lld",
                    (long long)every);

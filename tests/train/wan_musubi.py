@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands and files of musubi-tuner: `cairn train --from-musubi`, `cairn train FILE.toml`, `cairn config convert FILE.toml`."""
+import json
 import os
 import shlex
 
@@ -102,6 +103,21 @@ def a_file_trains():
             yield f'again: exit {again.returncode}: {again.stderr}'
 
 
+def epochs_have_samples():
+    with MusubiHome() as home:
+        with open(home.path + '/prompts.txt', 'w', encoding='utf-8') as f:
+            f.write(f'a stone --w {SIDE} --h {SIDE} --f 1 --d 1 --s 2 --l 1 --fs 3\n')
+        with open(home.path + '/job.toml', 'a', encoding='utf-8') as f:
+            f.write('sample_prompts = "prompts.txt"\nsample_every_n_epochs = 1\nsample_at_first = true\n')
+        done = home.process([CAIRN, 'train', 'job.toml', *KEYS], None)
+        found = []
+        if not done.returncode:
+            with open(home.path + '/out/stone/samples/index.jsonl', encoding='utf-8') as f:
+                found = [json.loads(line)['step'] for line in f]
+        if found != [0, 3, 6]:
+            yield f'{found}: exit {done.returncode}: {done.stderr}'
+
+
 def the_converted_file_is_the_same_job():
     with MusubiHome() as home:
         done = home.process([CAIRN, 'config', 'convert', 'job.toml'], None)
@@ -134,4 +150,4 @@ def errors():
             yield f'exit {done.returncode}: {done.stderr}'
 
 
-tap.run([ten_commands_plan, a_file_trains, the_converted_file_is_the_same_job, errors])
+tap.run([ten_commands_plan, a_file_trains, epochs_have_samples, the_converted_file_is_the_same_job, errors])

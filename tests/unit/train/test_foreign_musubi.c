@@ -125,6 +125,10 @@ static void options_become_keys(void)
         { "--save_every_n_epochs 2 --save_last_n_epochs 4", "checkpoint.keep", "4" },
         { "--save_every_n_epochs 2", "save.epochs", "2" },
         { "--training_comment hello", "save.meta", "[\"ss_training_comment=hello\"]" },
+        { "--vae v --t5 t --sample_prompts p.txt --sample_every_n_steps 20", "sample.every", "20" },
+        { "--vae v --t5 t --sample_prompts p.txt --sample_every_n_steps 20", "sample.first", "false" },
+        { "--vae v --t5 t --sample_prompts p.txt --sample_every_n_steps 20 --sample_at_first", "sample.first",
+          "true" },
         { "--seed 7 --seed 8", "train.seed", "8" },
         { "--seed=9", "train.seed", "9" },
     };
@@ -264,6 +268,7 @@ int main(void)
     if (!mkdtemp(folder) || chdir(folder))
         return 1;
     put("d.toml", "[general]\nbatch_size = 2\n[[datasets]]\nimage_directory = \"i\"\n");
+    put("p.txt", "a cat --w 64 --h 64\n");
     put("mixed.toml",
         "[[datasets]]\nimage_directory = \"i\"\n[[datasets]]\nimage_directory = \"k\"\nbatch_size = 3\n");
     RUN(options_become_keys);
@@ -273,7 +278,8 @@ int main(void)
     RUN(wrong_types);
     RUN(what_is_refused_names_a_remedy);
     RUN(the_file_and_the_command_line);
-    static const char *const files[] = { "d.toml", "mixed.toml", "wrong.toml", "c.toml", "u.toml", "r.toml" };
+    static const char *const files[] = { "d.toml", "mixed.toml", "p.txt", "wrong.toml",
+                                         "c.toml", "u.toml",     "r.toml" };
     for (size_t i = 0; i < ARRAY_LEN(files); i++)
         unlink(files[i]);
     rmdir(folder);
