@@ -76,7 +76,10 @@ int toolkit_refuse(const struct toolkit *t, const char *name, const char *remedy
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     const struct yaml_node *n = toolkit_get(t, name);
-    fail_at(t, n, arena_printf(t->a, "%s: %s", name, text));
+    const char *above = name;
+    for (const char *dot; !n && (dot = strrchr(above, '.'));) /* a key that is missing: its section */
+        n = toolkit_get(t, above = arena_strndup(t->a, above, (size_t)(dot - above)));
+    fail_at(t, n ? n : t->process, arena_printf(t->a, "%s: %s", name, text));
     return remedy ? cairn_hint(t->err, "%s", remedy) : -1;
 }
 

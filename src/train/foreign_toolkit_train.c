@@ -163,6 +163,9 @@ static int add_timesteps(const struct toolkit *t, const struct toolkit_model *m)
     if (toolkit_real(t, "train.min_denoising_steps", 0) >= toolkit_real(t, "train.max_denoising_steps", 999))
         return toolkit_refuse(t, "train.min_denoising_steps", "set it below max_denoising_steps",
                               "no timestep is left");
+    if (m->experts && str_ends(type, "_step"))
+        return toolkit_refuse(t, "train.timestep_type", "use linear, sigmoid, weighted or shift",
+                              "%s has no timesteps of both experts", type);
     toolkit_add(t, "train.recipe", "ai-toolkit", NULL);
     toolkit_add(t, "train.timesteps", ours, "train.timestep_type");
     toolkit_add(t, "train.content_or_style", bias, "train.content_or_style");

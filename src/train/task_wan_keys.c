@@ -54,7 +54,7 @@ static const struct config_key keys[] = {
     KEY(data.val_split, "0", "share of the items held out for validation", UNIT("share"), SHARE),
 
     KEY(train.recipe, "musubi", "whose meaning of timesteps, weights and boundary applies", .words = recipes),
-    KEY(train.timesteps, "", "distribution of timesteps; musubi: uniform, sigmoid, shift, flux_shift, qwen_shift, logsnr, qinglong_flux, qinglong_qwen or sigma; ai-toolkit: linear, weighted, sigmoid or shift; empty: shift, or for ai-toolkit linear"),
+    KEY(train.timesteps, "", "distribution of timesteps; musubi: uniform, sigmoid, shift, flux_shift, qwen_shift, logsnr, qinglong_flux, qinglong_qwen or sigma; ai-toolkit: linear, weighted, sigmoid, shift, lognorm_blend, one_step, two_step, four_step or eight_step; empty: shift, or for ai-toolkit linear"),
     KEY(train.shift, "0", "shift of the timesteps towards noise; 0: 3 for Wan 2.1, 12 for T2V-A14B, else 5", FROM(0, 1000)),
     KEY(train.sigmoid_scale, "1", "timesteps sigmoid and shift: scale of the normal number", ABOVE_0(1000)),
     KEY(train.weighting, "none", "loss weight per timestep: none, sigma_sqrt or cosmap; for timesteps sigma also their density: logit_normal or mode"),

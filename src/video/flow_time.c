@@ -298,11 +298,44 @@ double flow_table_weight(int i)
     return points[k - 1].weight + part * (points[k].weight - points[k - 1].weight);
 }
 
+/* Probability that a normal number is below z: the inverse of portable_normal. */
+static double normal_below(double z)
+{
+    double low = 0, high = 1;
+    for (int i = 0; i < 40; i++) {
+        double p = (low + high) / 2;
+        *(portable_normal(p) < z ? &low : &high) = p;
+    }
+    return (low + high) / 2;
+}
+
+/* "lognorm_blend": three quarters of the entries are 1000 (1 - x/max x), x = exp(z/3), the others linear.  The largest
+ * of its 750 draws is taken to be their median one.  The share of entries above a timestep: */
+static double blend_above(double timestep)
+{
+    const double share = 0.75, scale = 0.333, largest = 2.82, below_largest = 0.99908;
+    double x = largest * (1 - timestep / STEPS);
+    double lognormal = x <= 0 ? 0 : normal_below(portable_log(x) / scale) / below_largest;
+    return share * fmin(lognormal, 1) + (1 - share) * (STEPS - timestep) / STEPS;
+}
+
+static double blend_timestep(double quantile)
+{
+    double low = 0, high = STEPS;
+    for (int i = 0; i < 30; i++) {
+        double t = (low + high) / 2;
+        *(blend_above(t) > quantile ? &low : &high) = t;
+    }
+    return floor((low + high) / 2);
+}
+
 /* "sigmoid" sorts 1000 draws of 1000 sigmoid(z) and picks one by its index: the index is a quantile. */
 double flow_table_timestep(const struct flow_options *o, int i, double within)
 {
     if (o->sampling == FLOW_TABLE_SIGMOID)
         return STEPS * portable_sigmoid(-portable_normal((i + within) / STEPS));
+    if (o->sampling == FLOW_TABLE_LOGNORM_BLEND)
+        return blend_timestep((i + within) / STEPS);
     if (o->sampling != FLOW_TABLE_SHIFT)
         return STEPS - i;
     /* The scheduler's smallest sigma is shifted already, and the times down to it are shifted again. */
@@ -350,10 +383,33 @@ static void table_range(const struct flow_options *o, enum flow_side side, doubl
     *end = side == FLOW_LOW ? STEPS - 1 : above - 1;
 }
 
+/* The modes for a model that is distilled to few steps: entries of the linear table, whatever the range and the bias. */
+static size_t few_steps(enum flow_sampling s)
+{
+    return s == FLOW_TABLE_ONE_STEP     ? 1
+           : s == FLOW_TABLE_TWO_STEP   ? 2
+           : s == FLOW_TABLE_FOUR_STEP  ? 4
+           : s == FLOW_TABLE_EIGHT_STEP ? 8
+                                        : 0;
+}
+
+static void few_steps_time(size_t n, double u, struct flow_time *out)
+{
+    size_t i = (size_t)(u * (double)n);
+    out->timestep = STEPS - (n == 2 && i ? 499 : (double)(i * STEPS / n));
+    out->t = out->timestep / STEPS;
+    out->weight = 1;
+}
+
 static void table_time(const struct flow_options *o, const struct flow_draw *d, struct flow_time *out)
 {
     double u[2], first, end;
+    size_t few = few_steps(o->sampling);
     noise_uniform(&d->place, 0, u);
+    if (few) {
+        few_steps_time(few, u[0], out);
+        return;
+    }
     table_range(o, d->side, &first, &end);
     double cube = u[0] * u[0] * u[0], at = first + u[0] * (end - first);
     if (o->bias != FLOW_BALANCED) {

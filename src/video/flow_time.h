@@ -15,20 +15,25 @@
 enum flow_recipe { FLOW_MUSUBI, FLOW_AI_TOOLKIT };
 
 /* name in the enum, recipe, name in configurations */
-#define FLOW_SAMPLINGS(X)                     \
-    X(UNIFORM, MUSUBI, "uniform")             \
-    X(SIGMOID, MUSUBI, "sigmoid")             \
-    X(SHIFT, MUSUBI, "shift")                 \
-    X(FLUX_SHIFT, MUSUBI, "flux_shift")       \
-    X(QWEN_SHIFT, MUSUBI, "qwen_shift")       \
-    X(LOGSNR, MUSUBI, "logsnr")               \
-    X(QINGLONG_FLUX, MUSUBI, "qinglong_flux") \
-    X(QINGLONG_QWEN, MUSUBI, "qinglong_qwen") \
-    X(SIGMA, MUSUBI, "sigma")                 \
-    X(TABLE_LINEAR, AI_TOOLKIT, "linear")     \
-    X(TABLE_WEIGHTED, AI_TOOLKIT, "weighted") \
-    X(TABLE_SIGMOID, AI_TOOLKIT, "sigmoid")   \
-    X(TABLE_SHIFT, AI_TOOLKIT, "shift")
+#define FLOW_SAMPLINGS(X)                               \
+    X(UNIFORM, MUSUBI, "uniform")                       \
+    X(SIGMOID, MUSUBI, "sigmoid")                       \
+    X(SHIFT, MUSUBI, "shift")                           \
+    X(FLUX_SHIFT, MUSUBI, "flux_shift")                 \
+    X(QWEN_SHIFT, MUSUBI, "qwen_shift")                 \
+    X(LOGSNR, MUSUBI, "logsnr")                         \
+    X(QINGLONG_FLUX, MUSUBI, "qinglong_flux")           \
+    X(QINGLONG_QWEN, MUSUBI, "qinglong_qwen")           \
+    X(SIGMA, MUSUBI, "sigma")                           \
+    X(TABLE_LINEAR, AI_TOOLKIT, "linear")               \
+    X(TABLE_WEIGHTED, AI_TOOLKIT, "weighted")           \
+    X(TABLE_SIGMOID, AI_TOOLKIT, "sigmoid")             \
+    X(TABLE_SHIFT, AI_TOOLKIT, "shift")                 \
+    X(TABLE_LOGNORM_BLEND, AI_TOOLKIT, "lognorm_blend") \
+    X(TABLE_ONE_STEP, AI_TOOLKIT, "one_step")           \
+    X(TABLE_TWO_STEP, AI_TOOLKIT, "two_step")           \
+    X(TABLE_FOUR_STEP, AI_TOOLKIT, "four_step")         \
+    X(TABLE_EIGHT_STEP, AI_TOOLKIT, "eight_step")
 #define FLOW_AS_ENUM(id, recipe, name) FLOW_##id,
 enum flow_sampling { FLOW_SAMPLINGS(FLOW_AS_ENUM) FLOW_SAMPLING_COUNT };
 

@@ -316,6 +316,7 @@ static void what_cannot_be_done_is_refused(void)
         { "train.optimizer", "automagic" },
         { "train.optimizer", "dadaptation" },
         { "train.timestep_type", "next_sample" },
+        { "train.timestep_type", "four_step" }, /* with two experts */
         { "train.lr_scheduler", "linear" },
         { "train.lr_scheduler", "step" },
         { "train.dtype", "int4" },

@@ -337,6 +337,31 @@ static void tables_have_their_distributions(void)
     CHECK(times[N - 1] == 1 && times[0] > 0.008 && times[0] < 0.012);
 }
 
+static void few_steps_have_few_times(void)
+{
+    struct flow_options o = flow_options_default(FLOW_TABLE_ONE_STEP);
+    draw(&o);
+    CHECK(times[0] == 1 && times[N - 1] == 1);
+    o = flow_options_default(FLOW_TABLE_TWO_STEP);
+    draw(&o);
+    CHECK(times[0] == 0.501 && times[N - 1] == 1);
+    CHECK_NEAR(mean(times), 0.7505, 0.01);
+    o = flow_options_default(FLOW_TABLE_EIGHT_STEP);
+    draw(&o);
+    CHECK(times[0] == 0.125 && times[N - 1] == 1 && times[N / 2 - N / 16] == 0.5);
+}
+
+/* The quantiles are those of a simulation of its draws. */
+static void a_blend_is_lognormal_and_linear(void)
+{
+    struct flow_options o = flow_options_default(FLOW_TABLE_LOGNORM_BLEND);
+    draw(&o);
+    CHECK_NEAR(quantile(0.1), 0.314, 0.02);
+    CHECK_NEAR(quantile(0.5), 0.634, 0.02);
+    CHECK_NEAR(quantile(0.9), 0.797, 0.02);
+    CHECK(times[0] >= 0 && times[N - 1] <= 1);
+}
+
 static void content_prefers_noise_and_style_none(void)
 {
     struct flow_options o = flow_options_default(FLOW_TABLE_LINEAR);
@@ -424,6 +449,8 @@ int main(void)
     RUN(buckets_stratify_an_epoch);
     RUN(samples_can_be_kept_on_a_side);
     RUN(tables_have_their_distributions);
+    RUN(few_steps_have_few_times);
+    RUN(a_blend_is_lognormal_and_linear);
     RUN(content_prefers_noise_and_style_none);
     RUN(stages_keep_to_their_expert);
     RUN(names_are_those_of_the_programs);
