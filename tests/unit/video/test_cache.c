@@ -172,13 +172,14 @@ static void files_that_are_not_wanted_are_counted(void)
     const char *paths[] = { folder };
     snprintf(folder, sizeof(folder), "%s/some/", dir.dir);
     snprintf(file, sizeof(file), "%s/some/b_0512x0768_wan.safetensors", dir.dir);
-    struct video_cache_wanted wanted[] = { { file, 3 } };
+    struct video_cache_wanted wanted[] = { { file, { .repeats = 3, .weight = 0.5 } } };
     struct video_cache_options o = { .paths = paths, .n_paths = 1, .wanted = wanted, .n_wanted = 1 };
     CLEANUP(video_cache_cleanup) struct video_cache *c = NULL;
     REQUIRE(!video_cache_open(&c, &o, &err));
     REQUIRE(video_cache_count(c) == 1);
     CHECK_STR(video_cache_item(c, 0)->path, file);
-    CHECK_INT(video_cache_item(c, 0)->repeats, 3);
+    CHECK_INT(video_cache_item(c, 0)->use.repeats, 3);
+    CHECK(video_cache_item(c, 0)->use.weight == 0.5);
     CHECK_INT(video_cache_info(c)->unwanted.n, 1);
 }
 
