@@ -10,6 +10,8 @@
 #include "start/watch_calls.h"
 #include "train/loaded_model.h"
 #include "train/task_gpt.h"
+#include "train/wan_sample.h"
+#include "base/clock.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,10 @@ struct options {
     struct opt_list prompts;
     int tokens, top_k, seed, hang_after_s;
     bool json;
+    /* Of video models. */
+    const char *size, *steps, *cfg, *negative, *image, *lora_scale, *out;
+    struct opt_list loras;
+    bool no_lora;
 };
 
 /* For a terminal: keeps newlines and tabs, replaces other control characters. */
@@ -77,6 +83,93 @@ static int sample(const struct options *w, struct loaded_model *t, struct arena 
     return 0;
 }
 
+/* ---- video models ---- */
+
+/* The options that are keys of the configuration, for one kind of model. */
+static int adjust_video(const struct options *w, struct job_config *c, struct cairn_error *err)
+{
+    char seed[24] = "";
+    struct wan_keys *k = c->own;
+    if (w->seed >= 0)
+        snprintf(seed, sizeof(seed), "%d", w->seed);
+    const struct {
+        const char *option, *key, *value;
+    } rows[] = { { "--size", "sample.size", w->size },
+                 { "--steps", "sample.steps", w->steps },
+                 { "--cfg", "sample.cfg", w->cfg },
+                 { "--seed", "sample.seed", seed[0] ? seed : NULL },
+                 { "--negative", "sample.negative", w->negative } };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].value && config_set(c, rows[i].option, rows[i].key, rows[i].value, err))
+            return -1;
+    struct config_list from = k->sample.prompts;
+    if (w->prompts.n) {
+        from = (struct config_list){ (const char **)(void *)w->prompts.item, w->prompts.n };
+        k->sample.file = "";
+    }
+    const char *scale = w->no_lora ? "0" : w->lora_scale,
+               **lines = ARENA_NEW(c->arena, const char *, from.n + 1);
+    for (size_t i = 0; i < from.n; i++)
+        lines[i] = arena_printf(c->arena, "%s%s%s%s%s", from.item[i], w->image ? " --i " : "",
+                                w->image ? w->image : "", scale ? " --lm " : "", scale ? scale : "");
+    k->sample.prompts = (struct config_list){ lines, from.n };
+    const char **loras = ARENA_NEW(c->arena, const char *, k->sample.loras.n + w->loras.n + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < k->sample.loras.n; i++)
+        loras[n++] = k->sample.loras.item[i];
+    for (size_t i = 0; i < w->loras.n; i++)
+        loras[n++] = w->loras.item[i];
+    k->sample.loras = (struct config_list){ loras, n };
+    return 0;
+}
+
+static int adjust(void *ctx, struct job_config *c, struct cairn_error *err)
+{
+    const struct options *w = ctx;
+    bool video = task_of(c) == &task_wan;
+    bool of_video = w->size || w->steps || w->cfg || w->negative || w->image || w->lora_scale || w->out ||
+                    w->no_lora || w->loras.n;
+    bool of_text = w->tokens >= 0 || w->temperature || w->top_k >= 0 || w->trained.tokenizer;
+    if (video ? of_text : of_video)
+        return cairn_fail(err, CAIRN_EUSAGE, "%s is a model of %s; an option is for the other kind",
+                          w->trained.what, video ? "videos" : "text");
+    return video ? adjust_video(w, c, err) : 0;
+}
+
+struct progress {
+    double started;
+    bool terminal;
+};
+
+static void show_progress(void *to, size_t index, size_t step, size_t steps)
+{
+    struct progress *p = to;
+    double now = clock_s();
+    if (step == 1)
+        p->started = now; /* the first step also loads and compiles */
+    double left = step > 1 ? (now - p->started) / (double)(step - 1) * (double)(steps - step) : 0;
+    if (p->terminal)
+        fprintf(stderr, "\r\033[Ksample %zu: step %zu of %zu  ETA %d:%02d%s", index, step, steps,
+                (int)left / 60, (int)left % 60, step == steps ? "\r\033[K" : "");
+    fflush(stderr);
+}
+
+static int sample_video(const struct options *w, struct loaded_model *t, struct cairn_error *err)
+{
+    struct progress p = { .terminal = isatty(STDERR_FILENO) };
+    const struct sample_file *made;
+    size_t n, asked;
+    struct wan_sample_job job = { w->out ? w->out : "samples", t->step, show_progress, &p };
+    fprintf(stderr, "%s, on %s\n", t->weights, gpu_info(t->options.g)->name);
+    if (wan_sample_saved(t->job.task, &job, &made, &n, &asked, err))
+        return -1;
+    if (w->json)
+        print_report(report_video_samples(t->weights, t->step, job.dir, made, n));
+    for (size_t i = 0; !w->json && i < n; i++)
+        printf("%s/%s\n", job.dir, made[i].name);
+    return n == asked ? 0 : cairn_fail(err, CAIRN_EIO, "%zu of %zu samples failed", asked - n, asked);
+}
+
 static int run_sample(struct options *w)
 {
     struct cairn_error err = { 0 };
@@ -87,8 +180,11 @@ static int run_sample(struct options *w)
     int r = watch_calls(w->hang_after_s, NULL, &stderr_messages, &err) ||
             gpu_open(w->device ? w->device : "auto", &w->trained.g, &err);
     if (!r) {
-        device_memory_apply(w->trained.g, 0);
-        r = loaded_model_open(&t, &w->trained, &err) || sample(w, &t, &a, &err);
+        w->trained.budget_bytes = device_memory_apply(w->trained.g, 0);
+        w->trained.adjust = adjust;
+        w->trained.ctx = w;
+        r = loaded_model_open(&t, &w->trained, &err) ||
+            (t.job.task->ops == &task_wan ? sample_video(w, &t, &err) : sample(w, &t, &a, &err));
     }
     loaded_model_close(&t);
     gpu_close(w->trained.g);
@@ -114,7 +210,17 @@ int cmd_sample(int argc, char **argv)
                 "sampling temperature; below 1 favors likely tokens; 0: greedy"),
         OPT_INT('k', "top-k", &w.top_k, "N", "sample from the N most likely tokens; 0: from all"),
         OPT_INT('s', "seed", &w.seed, "N",
-                "random seed; the same seed gives the same text (default: train.seed)"),
+                "random seed; the same seed gives the same result (default: train.seed, sample.seed)"),
+        OPT_STR(0, "size", &w.size, "WxHxF",
+                "video: pixels and frames, such as 832x480x33 (default: sample.size)"),
+        OPT_STR(0, "steps", &w.steps, "N", "video: steps from noise (default: sample.steps)"),
+        OPT_STR(0, "cfg", &w.cfg, "SCALE", "video: guidance scale; 1: off (default: sample.cfg)"),
+        OPT_STR(0, "negative", &w.negative, "TEXT", "video: negative prompt (default: sample.negative)"),
+        OPT_STR('i', "image", &w.image, "FILE", "video: first frame, for image-to-video models"),
+        OPT_STR(0, "lora-scale", &w.lora_scale, "SCALE", "video: strength of the LoRA (default: 1)"),
+        OPT_FLAG(0, "no-lora", &w.no_lora, "video: the base model alone"),
+        OPT_LIST(0, "lora", &w.loras, "FILE[:SCALE]", "video: one more LoRA; may be repeated"),
+        OPT_STR('o', "out", &w.out, "DIR", "video: folder for the files (default: samples)"),
         OPT_FLAG(0, "ema", &w.trained.average, "use the moving average (EMA) of the weights"),
         OPT_STR(0, "tokenizer", &w.trained.tokenizer, "FILE", "tokenizer.json for a model that has none"),
         OPT_STR('d', "device", &w.device, "NAME", "auto, cpu, hip:0, cuda:0"),
@@ -124,11 +230,13 @@ int cmd_sample(int argc, char **argv)
     };
     static const struct opt_usage usage = {
         .synopsis = "cairn sample [options] RUN|MODEL",
-        .about = "Generates text with a trained model: the newest complete checkpoint of a run, one of its "
-                 "checkpoints, or the folder or file of a model. Prompts, length and temperature default "
-                 "to the run's configuration.",
+        .about =
+            "Generates text with a trained model, or pictures and clips with the LoRA of a video model: the "
+            "newest complete checkpoint of a run, one of its checkpoints, or, for text, the folder or file of "
+            "a model. What no option says is as in the run's configuration.",
         .examples = "  cairn sample runs/gpt-tiny --prompt 'Once upon' --tokens 100\n"
-                    "  cairn sample runs/gpt-tiny/checkpoints/step-500 --temperature 0\n",
+                    "  cairn sample runs/gpt-tiny/checkpoints/step-500 --temperature 0\n"
+                    "  cairn sample runs/cat --prompt 'a cat on a roof --d 7' --size 832x480x33\n",
         .mixed = true,
     };
     int r = options_parse(argc, argv, rows, &usage, &rest);
@@ -144,5 +252,6 @@ int cmd_sample(int argc, char **argv)
         r = run_sample(&w);
     }
     opt_list_release(&w.prompts);
+    opt_list_release(&w.loras);
     return r;
 }

@@ -32,3 +32,26 @@ struct json *report_samples(const char *weights, uint64_t step, const struct sam
     }
     return top;
 }
+
+struct json *report_video_samples(const char *weights, uint64_t step, const char *dir,
+                                  const struct sample_file *samples, size_t n)
+{
+    struct json *top = json_new_object();
+    json_add_int(top, "schema", 1);
+    json_add_text(top, "weights", weights);
+    json_add_int(top, "step", (int64_t)step);
+    json_add_text(top, "dir", dir);
+    struct json *list = json_add_array(top, "samples");
+    for (size_t i = 0; i < n; i++) {
+        struct json *o = json_add_object(list, NULL);
+        json_add_int(o, "index", (int64_t)samples[i].index);
+        json_add_text(o, "prompt", samples[i].prompt);
+        json_add_int(o, "seed", samples[i].seed);
+        json_add_text(o, "file", samples[i].name);
+        json_add_int(o, "width", (int64_t)samples[i].width);
+        json_add_int(o, "height", (int64_t)samples[i].height);
+        json_add_int(o, "frames", (int64_t)samples[i].frames);
+        json_add_real(o, "fps", samples[i].fps);
+    }
+    return top;
+}

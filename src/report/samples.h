@@ -4,6 +4,7 @@
 #define CAIRN_REPORT_SAMPLES_H
 
 #include "base/json.h"
+#include "train/sample_files.h"
 
 struct sample_text {
     const char *prompt;
@@ -12,6 +13,9 @@ struct sample_text {
 };
 
 /* step 0: unknown.  The caller frees it. */
+/* Files of a video model. */
+struct json *report_video_samples(const char *weights, uint64_t step, const char *dir,
+                                  const struct sample_file *samples, size_t n);
 struct json *report_samples(const char *weights, uint64_t step, const struct sample_text *samples, size_t n);
 
 #endif

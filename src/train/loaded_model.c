@@ -81,7 +81,8 @@ static int open_run(struct loaded_model *t, const struct place *p, const struct 
     struct job *j = &t->job;
     struct task_saved saved = { .dir = p->run, .is_run = true, .tokenizer = o->tokenizer };
     if (config_read(&t->config, arena_printf(&t->arena, "%s/config.yaml", p->run), err) ||
-        config_fill(&t->config, err) || job_open_saved(j, &saved, err))
+        (o->adjust && o->adjust(o->ctx, &t->config, err)) || config_fill(&t->config, err) ||
+        job_open_saved(j, &saved, err))
         return -1;
     struct model *m = j->task->model;
     const char *files[MODEL_SETS];
@@ -115,7 +116,7 @@ static int open_model(struct loaded_model *t, const struct loaded_model_options 
 int loaded_model_open(struct loaded_model *t, const struct loaded_model_options *o, struct cairn_error *err)
 {
     struct place p = { 0 };
-    *t = (struct loaded_model){ .options = { .g = o->g, .talk = o->talk } };
+    *t = (struct loaded_model){ .options = { .g = o->g, .talk = o->talk, .budget_bytes = o->budget_bytes } };
     config_init(&t->config, &t->arena);
     t->options.config = &t->config;
     t->job = (struct job){ .o = &t->options, .c = &t->config };

@@ -10,7 +10,11 @@ struct loaded_model_options {
         *what; /* a run, one of its checkpoints or a file of weights in one, or a model's folder or file */
     const char *tokenizer; /* a tokenizer.json that overrides the model's; NULL: none */
     bool average;          /* the moving average (EMA) of a run's weights */
+    /* Changes the run's configuration before the model is opened; NULL: nothing changes it. */
+    int (*adjust)(void *ctx, struct job_config *c, struct cairn_error *err);
+    void *ctx;
     struct gpu *g;
+    uint64_t budget_bytes; /* of its memory; 0: not known */
     FILE *talk;
 };
 

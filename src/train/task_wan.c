@@ -202,9 +202,15 @@ static int open_task(const struct task_env *e, struct task **out, struct cairn_e
 static int open_saved(const struct task_env *e, const struct task_saved *s, struct task **out,
                       struct cairn_error *err)
 {
-    (void)e, (void)out;
-    cairn_fail(err, CAIRN_EUSAGE, "%s trains a video model; cairn sample writes text", s->dir);
-    return cairn_hint(err, "load its lora.safetensors in ComfyUI");
+    struct wan_job *t = NULL;
+    if (!s->is_run)
+        return cairn_fail(err, CAIRN_EUSAGE, "%s is not a run or a checkpoint of one", s->dir);
+    if (new_task(e, &t, err) || wan_samples_open_saved(t, s->dir, err)) {
+        close_task((struct task *)t);
+        return -1;
+    }
+    *out = &t->task;
+    return 0;
 }
 
 /* ---- the model ---- */
@@ -447,6 +453,7 @@ const struct task_ops task_wan = {
     .pictures = wan_job_pictures,
     .is_save_due = wan_job_is_save_due,
     .publish = wan_job_publish,
+    .try_command = "cairn sample",
     .shrink_hint = "smaller or shorter clips, model.quantize: fp8, a lower lora.rank, or "
                    "train.optimizer: adamw8",
 };

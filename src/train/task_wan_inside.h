@@ -6,6 +6,7 @@
 #define CAIRN_TRAIN_TASK_WAN_INSIDE_H
 
 #include "nn/wan_work.h"
+#include "train/sample_files.h"
 #include "train/task_wan.h"
 #include "video/batches.h"
 #include "video/prompts.h"
@@ -30,6 +31,8 @@ struct wan_samples {
     float **images; /* latents of each prompt's image, once encoded; NULL: none */
     bool *said;     /* of each prompt: why it failed */
     bool off, said_sheet;
+    struct sample_file *made; /* of the last time */
+    size_t n_made;
     const char **lora_files;
     double *lora_strengths;
     size_t n_loras;
@@ -94,6 +97,8 @@ void wan_job_free_batch(struct wan_host_batch *b);
 
 /* Reads the prompts, and encodes those that are not cached.  What makes samples impossible is said; they are left out. */
 int wan_samples_open(struct wan_job *t, struct cairn_error *err);
+/* The same without data, for a model that was saved in the folder: what makes samples impossible is an error. */
+int wan_samples_open_saved(struct wan_job *t, const char *dir, struct cairn_error *err);
 void wan_samples_close(struct wan_job *t);
 struct work_bytes wan_job_sample_bytes(const struct task *task);
 int wan_job_sample(struct task *task, const char *dir, uint64_t step, struct str *text,

@@ -10,6 +10,8 @@
 #include "train/task_wan_inside.h"
 #include "train/wan_cache.h"
 #include "train/wan_generate.h"
+#include "train/wan_sample.h"
+#include "base/file.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,6 +147,7 @@ static int list_prompts(struct wan_job *t, struct cairn_error *err)
         return -1;
     if (!preset.width)
         preset = (struct wan_pixels){ 832, 480, 33 };
+    s->made = ARENA_NEW(t->task.env.arena, struct sample_file, s->n + 1);
     s->images = ARENA_NEW(t->task.env.arena, float *, s->n + 1);
     s->said = ARENA_NEW(t->task.env.arena, bool, s->n + 1);
     for (size_t i = 0; i < s->n; i++)
@@ -176,6 +179,28 @@ int wan_samples_open(struct wan_job *t, struct cairn_error *err)
         say_off(t, arena_printf(e->arena, "a prompt is not cached: %s", why.msg));
     }
     return 0;
+}
+
+int wan_samples_open_saved(struct wan_job *t, const char *dir, struct cairn_error *err)
+{
+    const struct wan_keys *k = &t->keys;
+    if (k->data.size[0] && wan_pixels_parse(k->data.size, &t->largest, err))
+        return -1;
+    t->samples.dirs = k->data.path.item;
+    t->samples.n_dirs = k->data.path.n;
+    if (list_prompts(t, err))
+        return -1;
+    if (!t->samples.n) {
+        cairn_fail(err, CAIRN_EUSAGE, "there is no prompt");
+        return cairn_hint(err, "give one with --prompt, or set sample.prompts in the run's configuration");
+    }
+    if (!k->model.vae_path[0])
+        return cairn_fail(err, CAIRN_EUSAGE,
+                          "%s/config.yaml: model.vae_path is not set, which decodes samples", dir);
+    if (t->shape.clip_width)
+        return cairn_fail(err, CAIRN_EUSAGE,
+                          "the model needs CLIP features of an image, which cairn cannot make");
+    return prepare_texts(t, dir, err);
 }
 
 void wan_samples_close(struct wan_job *t)
@@ -383,6 +408,7 @@ static void write_all(struct wan_job *t, float *const *latents, const char *dir,
             continue;
         }
         str_addf(text, "%s%s  %s", written++ ? "\n" : "", f.name, p->text);
+        t->samples.made[t->samples.n_made++] = f;
     }
     decoder_close(d);
     if (written && sample_sheet_write(dir, &why) && !t->samples.said_sheet) {
@@ -397,6 +423,7 @@ int wan_job_sample(struct task *task, const char *dir, uint64_t step, struct str
     struct wan_job *t = (struct wan_job *)task;
     struct wan_samples *s = &t->samples;
     struct cairn_error why = { 0 };
+    s->n_made = 0;
     float **latents = calloc(s->n + 1, sizeof(*latents));
     if (s->off || !latents) {
         free(latents);
@@ -416,4 +443,19 @@ int wan_job_sample(struct task *task, const char *dir, uint64_t step, struct str
     }
     free_all(latents, s->n);
     return r;
+}
+
+int wan_sample_saved(struct task *task, const struct wan_sample_job *job, const struct sample_file **made,
+                     size_t *n_made, size_t *n_asked, struct cairn_error *err)
+{
+    struct wan_job *t = (struct wan_job *)task;
+    CLEANUP(str_release) struct str text = { 0 };
+    t->samples.progress = job->progress;
+    t->samples.to = job->to;
+    if (file_make_dir(job->dir, 0777, err) || wan_job_sample(task, job->dir, job->step, &text, err))
+        return -1;
+    *made = t->samples.made;
+    *n_made = t->samples.n_made;
+    *n_asked = t->samples.n;
+    return 0;
 }

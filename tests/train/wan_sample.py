@@ -5,7 +5,7 @@ import json
 import os
 
 import tap
-from training import differences, fake
+from training import CAIRN, differences, fake
 from wanmedia import MediaHome, write_png
 
 STEPS = 4
@@ -126,6 +126,44 @@ def a_gpu_makes_them_too():
         yield f'{HOME.samples("gpu")}: {said(done)}'
 
 
+def sample(out, *options, run='run'):
+    done = HOME.process([CAIRN, 'sample', run, '--device=cpu', '--json', f'--out={out}', *options], None)
+    return done, json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def a_saved_lora_makes_samples():
+    done, found = sample('one')
+    if not found or found['step'] != STEPS or [s['file'] for s in found['samples']] != ['step-000004_00.mp4', 'step-000004_01.png']:
+        yield f'{found}: {said(done)}'
+        return
+    hashes = {}
+    few = ('--prompt=a stone --f 1', '--size=16x16x1', '--steps=2')
+    for name, options in (('base', ()), ('same', ()), ('seed', ('--seed=9',)), ('cfg', ('--cfg=1',)), ('negative', ('--negative=rain',)),
+                          ('off', ('--no-lora',)), ('zero', ('--lora-scale=0',)), ('half', ('--lora-scale=0.5',)),
+                          ('two', (f'--lora={HOME.lora("run", STEPS)}:2',))):
+        done, found = sample(name, *few, *options)
+        if not found or len(found['samples']) != 1:
+            yield f'{name}: {said(done)}'
+            continue
+        with open(f'{HOME.path}/{name}/{found["samples"][0]["file"]}', 'rb') as f:
+            hashes[name] = hashlib.sha256(f.read()).hexdigest()
+    if hashes.get('base') != hashes.get('same') or hashes.get('off') != hashes.get('zero'):
+        yield f'{hashes}'
+    if len(set(hashes.values())) < len(hashes) - 2:
+        yield f'two options give the same: {hashes}'
+
+
+def wrong_options_of_sample():
+    for options in (('--tokens=3',), ('--size=9',), ('--prompt=a --zz 1',), ('--lora=none.safetensors',), ('--steps=0',), ('--cfg=x',)):
+        done, _ = sample('wrong', *options)
+        if done.returncode not in (1, 2):
+            yield f'{options}: {said(done)}'
+    done, _ = sample('wrong', '--prompt=a stone', '--image=broken.png')
+    if done.returncode != 1:
+        yield said(done)
+
+
 with HOME:
     tap.run([files_and_their_index, training_does_not_notice, a_resumed_run_lists_each_once, formats_and_options, prompt_files,
-             what_fails_is_left_out, wrong_keys_are_refused, a_gpu_makes_them_too])
+             what_fails_is_left_out, wrong_keys_are_refused, a_gpu_makes_them_too, a_saved_lora_makes_samples,
+             wrong_options_of_sample])
