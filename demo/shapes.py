@@ -95,15 +95,11 @@ def write_clip(folder, name, shape, color, motion, chance):
 
 
 def main(folder):
-    """Stars in some of the colours: the others show whether it is the shape that was learned.  A few known shapes keep their look."""
+    """Stars in some of the colours: the others show whether it is the shape that was learned."""
     chance = random.Random(1)
     for color in 'red', 'green', 'blue', 'yellow', 'white':
         for motion in MOTIONS:
             write_clip(folder, f'{color}-star-{motion}', 'star', color, motion, chance)
-    for shape in 'circle', 'square', 'triangle':
-        for motion in MOTIONS:
-            color = chance.choice(list(COLORS))
-            write_clip(folder, f'{color}-{shape}-{motion}', shape, color, motion, chance)
 
 
 if __name__ == '__main__':
