@@ -137,16 +137,13 @@ void cache_progress_end(struct cache_progress *p)
 
 /* ---- the job ---- */
 
-/* What a dataset's description asks for, and neither caches nor training do. */
+/* What a dataset's description asks for, and neither caches nor training do.  Training refuses it. */
 static void say_ignored(const struct cache_job *job)
 {
-    enum { MASKS, CONTROL, DROPOUT, WEIGHTS, FIRST_FRAME, KINDS };
+    enum { MASKS, CONTROL, KINDS };
     static const char *const texts[KINDS] = {
         [MASKS] = "masks: the whole picture is trained on",
         [CONTROL] = "control pictures",
-        [DROPOUT] = "the dataset's caption dropout: set data.caption_dropout",
-        [WEIGHTS] = "weights of datasets (is_reg, loss_multiplier, network_weight)",
-        [FIRST_FRAME] = "do_i2v: for ti2v-5B set train.clean_first_frame",
     };
     bool asked[KINDS] = { 0 };
     const char *const *notes;
@@ -155,12 +152,8 @@ static void say_ignored(const struct cache_job *job)
         message_say(&job->sink, "%s", notes[i]);
     for (size_t i = 0; i < dataset_count(job->dataset); i++) {
         const struct dataset_item *item = dataset_item(job->dataset, i);
-        const struct dataset_block *b = item->block;
-        asked[MASKS] |= item->mask_path || b->alpha_mask;
+        asked[MASKS] |= item->mask_path || item->block->alpha_mask;
         asked[CONTROL] |= item->control_path != NULL;
-        asked[DROPOUT] |= b->caption_dropout > 0;
-        asked[WEIGHTS] |= b->is_regularisation || b->loss_multiplier != 1 || b->network_weight != 1;
-        asked[FIRST_FRAME] |= b->first_frame && !job->image;
     }
     for (size_t k = 0; k < KINDS; k++)
         if (asked[k])

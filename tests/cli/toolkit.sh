@@ -108,4 +108,45 @@ a_job_that_is_started_again_goes_on()
 }
 it a_job_that_is_started_again_goes_on
 
+a_job_trains_samples_and_goes_on()
+{
+    small=$data/../../demo/models
+    mkdir -p m/transformer m/vae m/text_encoder m/tokenizer media
+    cp "$small/wan.safetensors" m/transformer/diffusion_pytorch_model.safetensors
+    echo '{"num_attention_heads": 4}' >m/transformer/config.json
+    cp "$small/vae.safetensors" m/vae/diffusion_pytorch_model.safetensors
+    cp "$small/text_encoder.safetensors" m/text_encoder/model.safetensors
+    cp "$small/tokenizer.json" m/tokenizer
+    cp "$data/media/still.png" "$data/media/clip.mp4" media
+    echo 'a red thing' >media/still.txt
+    echo '[trigger] moves' >media/clip.txt
+    cat >job.yaml <<'YAML'
+job: extension
+config:
+  name: small
+  process:
+    - type: sd_trainer
+      training_folder: runs
+      device: cpu
+      trigger_word: zqx
+      network: {type: lora, linear: 4, linear_alpha: 4}
+      save: {dtype: float16, save_every: 2}
+      datasets:
+        - {folder_path: media, caption_dropout_rate: 0.1, num_frames: 5, resolution: [32], num_repeats: 2}
+      train: {steps: 2, optimizer: adamw8bit, lr: 1e-4, timestep_type: sigmoid, dtype: fp32}
+      model: {name_or_path: m, arch: wan21}
+      sample: {sample_every: 2, width: 32, height: 32, num_frames: 5, prompts: ["a [trigger] ball"], sample_steps: 2}
+YAML
+    run train job.yaml
+    status_is 0
+    [ -f runs/small/small.safetensors ] || fail 'no LoRA with the name of the job'
+    grep -q '"a zqx ball"' runs/small/samples/index.jsonl || fail 'no sample with the trigger word'
+    sed -i 's/steps: 2, opt/steps: 4, opt/' job.yaml
+    run train job.yaml
+    status_is 0
+    err_has checkpoints/step-2
+    [ "$(wc -l <runs/small/log.jsonl)" = 4 ] || fail 'it did not go on from step 2'
+}
+it a_job_trains_samples_and_goes_on
+
 finish
