@@ -52,8 +52,12 @@ weights_that_are_not_here_are_named()
     run train "$jobs/ok-wan22-14b.yaml"
     status_is 2
     err_has ok-wan22-14b.yaml:29: model.name_or_path ai-toolkit/Wan2.2-T2V-A14B-Diffusers-bf16 "$tmp/hub"
-    run cache "$jobs/ok-wan22-14b.yaml"
-    [ "$status" != 0 ] || fail 'caches without an encoder'
+    mkdir -p media
+    cp "$data/media/still.png" media
+    cp "$jobs/ok-wan22-14b.yaml" job.yaml
+    run cache job.yaml
+    status_is 2
+    err_has job.yaml:29: model.name_or_path ai-toolkit/Wan2.2-T2V-A14B-Diffusers-bf16
 }
 it weights_that_are_not_here_are_named
 
@@ -75,6 +79,13 @@ the_hubs_cache_is_searched()
     run plan "$jobs/ok-wan21-1b.yaml" --device cpu --json --set lora.rank=4
     status_is 0
     json_is 'd["parameters"] < 1e6'
+    mkdir -p home .cache/huggingface
+    cp -r hub home/hub
+    HF_HUB_CACHE='' HF_HOME=$tmp/home run config convert "$jobs/ok-wan21-1b.yaml"
+    out_has "$tmp/home/$snapshot"
+    mv home/hub .cache/huggingface/hub
+    HF_HUB_CACHE='' run config convert "$jobs/ok-wan21-1b.yaml"
+    out_has "$tmp/.cache/huggingface/$snapshot"
     rm -r "$snapshot/../../refs"
     run config convert "$jobs/ok-wan21-1b.yaml"
     out_has "$tmp/$snapshot"
