@@ -3,10 +3,14 @@
 import hashlib
 import json
 import os
+import signal
 
 import tap
 from training import CAIRN, differences, fake
+from wanjobs import DATA, TI2V, write_model
 from wanmedia import MediaHome, write_png
+
+VAE_22 = f'{DATA}/vae/vae22_a.weights.safetensors'
 
 STEPS = 4
 PROMPTS = "['a stone --d 7', 'a river --w 16 --h 16 --f 1 --n rain']"
@@ -153,6 +157,41 @@ def a_saved_lora_makes_samples():
         yield f'two options give the same: {hashes}'
 
 
+def images_lead_samples():
+    for name, keys in (('ti2v', {'model__path': TI2V, 'model__vae_path': VAE_22, 'data__resolution': 64, 'sample__size': '64x64x5'}),
+                       ('i2v', {'model__path': write_model(f'{HOME.path}/i2v.safetensors', image_channels=20), 'model__heads': 2,
+                                'model__task': 'i2v-A14B', 'model__expert': 'low'})):
+        for run, prompt in (('a', "['a stone --i first.png']"), ('b', "['a stone --i media/stone.png']"), ('none', "['a stone']")):
+            done = HOME.job(f'{name}-{run}', sample__prompts=prompt, train__steps=1, train__warmup=1, sample__every=1, sample__first='false', **keys)
+            has = 'step-000001_00.mp4' in HOME.samples(f'{name}-{run}')
+            if done.returncode or has != (name == 'ti2v' or run != 'none'):
+                yield f'{name} {run}: {HOME.samples(f"{name}-{run}")}: {said(done)}'
+        if HOME.hash(f'{name}-a', 'step-000001_00.mp4') == HOME.hash(f'{name}-b', 'step-000001_00.mp4'):
+            yield f'{name}: both images give the same'
+
+
+def an_interrupt_ends_a_sample():
+    job = HOME.start('stopped', **{k.replace('.', '__'): v for k, v in HOME.encoders().items()}, sample__every=1,
+                     sample__prompts="['a stone']", sample__steps=1000, sample__size='64x64x17')
+    job.wait_for('step ')
+    os.kill(job.process.pid, signal.SIGINT)
+    code = job.end()
+    if code not in (0, 130) or HOME.samples('stopped'):
+        yield f'exit {code}, {HOME.samples("stopped")}'
+
+
+def memory_is_planned():
+    parts = {}
+    for size in '32x16x5', '512x512x81':
+        more = {k.replace('.', '__'): v for k, v in HOME.encoders().items()}
+        done = HOME.train(f'plan-{size}', '--dry-run', **more, sample__every=1, sample__prompts="['a']", sample__size=size)
+        parts[size] = [line for line in done.stdout.splitlines() if ', samples ' in line]
+        if done.returncode:
+            yield said(done)
+    if not parts['512x512x81'] or parts['32x16x5'] == parts['512x512x81']:
+        yield f'{parts}'
+
+
 def wrong_options_of_sample():
     for options in (('--tokens=3',), ('--size=9',), ('--prompt=a --zz 1',), ('--lora=none.safetensors',), ('--steps=0',), ('--cfg=x',)):
         done, _ = sample('wrong', *options)
@@ -165,5 +204,5 @@ def wrong_options_of_sample():
 
 with HOME:
     tap.run([files_and_their_index, training_does_not_notice, a_resumed_run_lists_each_once, formats_and_options, prompt_files,
-             what_fails_is_left_out, wrong_keys_are_refused, a_gpu_makes_them_too, a_saved_lora_makes_samples,
+             what_fails_is_left_out, wrong_keys_are_refused, a_gpu_makes_them_too, a_saved_lora_makes_samples, images_lead_samples, an_interrupt_ends_a_sample, memory_is_planned,
              wrong_options_of_sample])
