@@ -152,5 +152,8 @@ int toolkit_add_network(const struct toolkit *t, const struct toolkit_model *m)
         toolkit_add(t, "lora.alpha", foreign_value(t->job, "lora.rank"), NULL);
     if (!toolkit_bool(t, "network.split_multistage_loras", true))
         toolkit_add(t, "save.split", "false", "network.split_multistage_loras");
+    if (toolkit_real(t, "network.dropout", 0) > 0)
+        foreign_note(t->job, t->a,
+                     "network.dropout: cairn drops inputs of the A matrices, ai-toolkit their outputs");
     return add_filters(t, m) || add_start(t, m) ? -1 : 0;
 }
