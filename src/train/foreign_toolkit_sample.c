@@ -181,7 +181,9 @@ int toolkit_add_samples(const struct toolkit *t, const struct toolkit_model *m)
         toolkit_get(t, "train.force_first_sample") ? "train.force_first_sample" : "train.skip_first_sample");
     add_prompts(t);
     add_size(t);
-    add(t, "sample.shift", !strcmp(m->task, "ti2v-5B") ? "5" : "3", NULL);
+    bool is_22 = !strcmp(m->task, "ti2v-5B") || strstr(m->task, "A14B");
+    add(t, "sample.shift", is_22 ? "5" : "3", NULL);
+    add(t, "sample.solver", "euler", NULL);
     if (neg && neg->kind == YAML_SCALAR && strcasecmp(neg->text, "false"))
         toolkit_add(t, "sample.negative", prompt_of(t, neg->text), "sample.neg");
     add(t, "sample.seed", arena_printf(t->a, "%.0f", toolkit_real(t, "sample.seed", 0)), "sample.seed");
