@@ -16,7 +16,7 @@ import shapes
 
 DEMO = os.path.dirname(os.path.abspath(__file__))
 ROWS, TEXT, HEADS, CHANNELS, LATENT = 512, 64, '4', 16, (3, 12, 12)
-STEPS, CFG, SHIFT = '20', '3', '3'
+STEPS, CFG, SHIFT = '20', '1.8', '3'
 SHOWN, GAP = (0, 4, 8), 12
 
 
@@ -85,7 +85,7 @@ def without_effect(tensors):
 
 
 def sample(build, folder, lora, text, negative, name):
-    """The rows of a picture with the frames of the sample side by side."""
+    """The rows of a picture with all frames of the sample."""
     write_tensors(f'{folder}/prompt.safetensors', {'text': ('F32', [2, ROWS, TEXT], text + negative), 'size': ('F32', [3], struct.pack('<3f', *LATENT))})
     subprocess.run([f'{build}/tests/tools/wan_sample', f'{DEMO}/models/wan.safetensors', lora, f'{folder}/prompt.safetensors', f'{folder}/out.safetensors',
                     'cpu', 'f32', STEPS, CFG, SHIFT, HEADS], check=True, stdout=subprocess.DEVNULL)
@@ -99,20 +99,14 @@ def sample(build, folder, lora, text, negative, name):
 
 
 def shown(rows, y):
+    """Row y of the frames that the sheet has, from a picture of all frames in lines."""
     size = 3 * shapes.SIDE
-    return b''.join(bytes(rows[y][f * size:(f + 1) * size]) + bytes(6) for f in SHOWN)
+    line = len(rows[0]) // size
+    return b''.join(bytes(rows[f // line * shapes.SIDE + y][f % line * size:(f % line + 1) * size]) + bytes(6) for f in SHOWN)
 
 
-def main(build, args):
-    home = f'{build}/demo'
+def make_sheet(build, home):
     run, clips, folder = f'{home}/run', f'{home}/clips', f'{home}/samples'
-    for old in run, clips, folder:
-        shutil.rmtree(old, ignore_errors=True)
-    os.makedirs(folder)
-    shapes.main(clips)
-    keys = [f'--set=data.path={clips}', f'--set=run.dir={run}']
-    subprocess.run([f'{build}/cairn', 'cache', f'{DEMO}/wan.yaml', *keys], check=True)
-    subprocess.run([f'{build}/cairn', 'train', f'{DEMO}/wan.yaml', *keys, *args], check=True)
     tensors = {k.replace('diffusion_model.', ''): v for k, v in read_tensors(f'{run}/checkpoints/latest/lora.safetensors')[0].items()}
     write_tensors(f'{folder}/after.safetensors', tensors)
     write_tensors(f'{folder}/before.safetensors', without_effect(tensors))
@@ -126,6 +120,19 @@ def main(build, args):
     shapes.write_png(f'{home}/sheet.png', sheet)
     print(f'\n{home}/sheet.png: three frames without the LoRA on the left, with it on the right, from the same noise.  The rows:')
     print('\n'.join(f'  {prompt}' for prompt in prompts))
+
+
+def main(build, args):
+    home = f'{build}/demo'
+    run, clips, folder = f'{home}/run', f'{home}/clips', f'{home}/samples'
+    for old in run, clips, folder:
+        shutil.rmtree(old, ignore_errors=True)
+    os.makedirs(folder)
+    shapes.main(clips)
+    keys = [f'--set=data.path={clips}', f'--set=run.dir={run}']
+    subprocess.run([f'{build}/cairn', 'cache', f'{DEMO}/wan.yaml', *keys], check=True)
+    subprocess.run([f'{build}/cairn', 'train', f'{DEMO}/wan.yaml', *keys, *args], check=True)
+    make_sheet(build, home)
 
 
 if __name__ == '__main__':
