@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/loaded_model.h"
+#include "base/str.h"
 #include "train/checkpoint_file.h"
 #include "record/runs.h"
 #include "os/path.h"
@@ -43,6 +44,8 @@ static int find_place(struct loaded_model *t, const char *what, struct place *ou
         if (checkpoints_newest(run, &t->arena, &newest, &s, task_say_skipped, &e, err))
             return -1;
         *out = (struct place){ run, newest, NULL };
+    } else if (str_ends(what, ".safetensors") && has(&t->arena, dir, "config.yaml")) {
+        *out = (struct place){ dir, dir, what }; /* a file beside a run's checkpoints */
     } else if (access(what, F_OK)) {
         cairn_fail(err, CAIRN_EIO, "no run or model named %s", what);
         return cairn_hint(err, "cairn train --list lists the runs");

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import signal
 
 import tap
@@ -151,6 +152,12 @@ def a_saved_lora_makes_samples():
             continue
         with open(f'{HOME.path}/{name}/{found["samples"][0]["file"]}', 'rb') as f:
             hashes[name] = hashlib.sha256(f.read()).hexdigest()
+    shutil.copy(HOME.lora('run', STEPS), f'{HOME.path}/run/mine.safetensors')
+    done, found = sample('mine', *few, run='run/mine.safetensors')
+    again, same = sample('whole', *few, run=HOME.lora('run', STEPS))
+    files = [f'{HOME.path}/{folder}/{s["samples"][0]["file"]}' for folder, s in (('mine', found), ('whole', same)) if s]
+    if len(files) < 2 or open(files[0], 'rb').read() != open(files[1], 'rb').read():
+        yield f'a file of the run: {said(done)} {said(again)}'
     if hashes.get('base') != hashes.get('same') or hashes.get('off') != hashes.get('zero'):
         yield f'{hashes}'
     if len(set(hashes.values())) < len(hashes) - 2:
