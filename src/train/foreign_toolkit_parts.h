@@ -14,6 +14,8 @@ struct toolkit_model {
 };
 
 /* model: its files, its kind and its experts. */
+/* Of ai-toolkit's scheduler: 5 for Wan 2.2, 3 for Wan 2.1. */
+const char *toolkit_shift(const struct toolkit_model *m);
 int toolkit_add_model(const struct toolkit *t, struct toolkit_model *m);
 /* network: rank, targets, and the LoRA to start from. */
 int toolkit_add_network(const struct toolkit *t, const struct toolkit_model *m);

@@ -181,8 +181,7 @@ int toolkit_add_samples(const struct toolkit *t, const struct toolkit_model *m)
         toolkit_get(t, "train.force_first_sample") ? "train.force_first_sample" : "train.skip_first_sample");
     add_prompts(t);
     add_size(t);
-    bool is_22 = !strcmp(m->task, "ti2v-5B") || strstr(m->task, "A14B");
-    add(t, "sample.shift", is_22 ? "5" : "3", NULL);
+    add(t, "sample.shift", toolkit_shift(m), NULL);
     add(t, "sample.solver", "euler", NULL);
     if (neg && neg->kind == YAML_SCALAR && strcasecmp(neg->text, "false"))
         toolkit_add(t, "sample.negative", prompt_of(t, neg->text), "sample.neg");

@@ -144,6 +144,11 @@ static int add_schedule(const struct toolkit *t)
 
 /* ---- timesteps ---- */
 
+const char *toolkit_shift(const struct toolkit_model *m)
+{
+    return m->experts || !strcmp(m->task, "ti2v-5B") ? "5" : "3";
+}
+
 static int add_timesteps(const struct toolkit *t, const struct toolkit_model *m)
 {
     const char *type = toolkit_text(t, "train.timestep_type", "sigmoid");
@@ -168,6 +173,7 @@ static int add_timesteps(const struct toolkit *t, const struct toolkit_model *m)
                               "%s has no timesteps of both experts", type);
     toolkit_add(t, "train.recipe", "ai-toolkit", NULL);
     toolkit_add(t, "train.timesteps", ours, "train.timestep_type");
+    toolkit_add(t, "train.shift", toolkit_shift(m), NULL);
     toolkit_add(t, "train.content_or_style", bias, "train.content_or_style");
     if (m->experts && m->high && m->low)
         toolkit_add(t, "train.switch_every",
