@@ -152,7 +152,7 @@ static void find_hashes(struct st_writer *w, const struct entry *entries, const 
     for (size_t i = 0; i < c->n_meta; i++)
         if (str_starts(c->meta[i].key, "ss_"))
             lasting[n++] = c->meta[i];
-    CLEANUP(mem_free) char *text = make_header(entries, c->n, lasting, n, w->at, &len);
+    free(make_header(entries, c->n, lasting, n, w->at, &len)); /* its length alone counts */
     uint64_t data_at = sizeof(uint64_t) + len;
     w->hashes = (struct st_hashes){
         .model_at = hash_place(header, model_key),

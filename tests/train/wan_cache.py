@@ -466,7 +466,7 @@ def dataset_files():
         if done.returncode not in (1, 2) or 'num_repeat' not in done.stderr:
             yield f'unknown key: exit {done.returncode}: {done.stderr}'
         with open(home.path + '/ai.yaml', 'w', encoding='utf-8') as f:
-            f.write('job: extension\nconfig:\n  name: x\n  process:\n    - type: sd_trainer\n      trigger_word: zzz\n      datasets:\n'
+            f.write('job: extension\nconfig:\n  name: x\n  process:\n    - type: sd_trainer\n      trigger_word: zzz\n      network: {type: lora, linear: 4}\n      datasets:\n'
                     f'        - folder_path: {home.path}/media\n          caption_ext: txt\n          resolution: [32]\n'
                     '      model: {name_or_path: /nowhere, arch: wan21}\n')
         done = home.cache('--dir', 'ai', what='ai.yaml', data__resolution=None)
