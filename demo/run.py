@@ -136,4 +136,7 @@ def main(build, args):
 
 
 if __name__ == '__main__':
-    main(sys.argv[1], sys.argv[2:])
+    try:
+        main(sys.argv[1], sys.argv[2:])
+    except subprocess.CalledProcessError as e:  # which has said why
+        sys.exit(e.returncode)
