@@ -32,8 +32,10 @@ train-small-rocm: all
 
 # Teaches a small Wan model what a star is, on the CPU; ARGS are for cairn train.
 demo-wan: all
-	@ninja -C $(BUILD) tests/tools/wan_sample
-	@python3 demo/run.py $(BUILD) $(ARGS)
+	@rm -rf $(BUILD)/demo
+	@python3 demo/shapes.py $(BUILD)/demo/clips
+	@$(BUILD)/cairn train demo/wan.yaml --set data.path=$(BUILD)/demo/clips --set run.dir=$(BUILD)/demo/run $(ARGS)
+	@echo '$(BUILD)/demo/run/samples/sheet.png: samples without the LoRA on the left, with it on the right, from the same noise'
 
 test: all
 	@scripts/setup --test

@@ -39,7 +39,7 @@ static const struct command commands[] = {
     { "decode", cmd_decode, "show what a cache of latents holds, as a picture or a clip" },
     { "plan", cmd_plan, "compute the memory of a training job, and how to make it fit" },
     { "config", cmd_config, "convert the job of ai-toolkit or musubi-tuner to a configuration" },
-    { "sample", cmd_sample, "generate text from a trained model" },
+    { "sample", cmd_sample, "generate text, images or clips with a trained model" },
     { "tensor", cmd_tensor, "list, check, convert, compare and merge tensor files" },
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
@@ -57,7 +57,7 @@ static void print_usage(FILE *out)
     fputs("usage: cairn <command> [options]\n\n", out);
     print_wrapped(out,
                   "Checks an AMD GPU machine for training, runs and diagnoses PyTorch trainers, and trains "
-                  "GPT models.",
+                  "GPT models and LoRAs for Wan video models.",
                   0, width);
     fputs("\ncommands:\n", out);
     for (int i = 0; i < N_COMMANDS; i++) {

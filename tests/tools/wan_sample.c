@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * wan_sample WEIGHTS LORA DATA OUT DEVICE f32|bf16|f16 STEPS CFG SHIFT [HEADS]: a sample of a Wan model, timed, for
- * those who make the same one (bench/wan_sample_peer.py) or look at it (demo/run.py).
+ * wan_sample WEIGHTS LORA DATA OUT DEVICE f32|bf16|f16 STEPS CFG SHIFT: a sample of a Wan model, timed, for those who make the
+ * same one (bench/wan_sample_peer.py).
  *
  * WEIGHTS is a checkpoint, LORA a file of "blocks.0.self_attn.q.lora_A.weight" and so on, alpha = rank.  DATA has "text", of the
  * prompt and of the negative prompt, and "size", the latent's frames, height and width.  OUT gets the "noise" that the sample began
@@ -42,7 +42,7 @@ static float *floats(struct tool *t, const struct st_file *f, const char *name, 
     return out;
 }
 
-static int open_model(struct tool *t, const char *path, size_t heads, enum gpu_storage storage)
+static int open_model(struct tool *t, const char *path, enum gpu_storage storage)
 {
     const struct st_tensor *a = st_find(&t->lora, "blocks.0.self_attn.q.lora_A.weight");
     struct wan_file_info info;
@@ -51,7 +51,7 @@ static int open_model(struct tool *t, const char *path, size_t heads, enum gpu_s
         return cairn_fail(&t->err, CAIRN_EFORMAT, "the LoRA has no blocks.0.self_attn.q.lora_A.weight");
     struct lora_options lora = { .rank = a->shape[0], .alpha = (float)a->shape[0] };
     struct wan_options o = { .experts = 1, .lora = &lora };
-    if (wan_file_read_info(path, heads, &info, &t->err) || nn_open(&t->nn, t->g, storage, &t->err) ||
+    if (wan_file_read_info(path, 0, &info, &t->err) || nn_open(&t->nn, t->g, storage, &t->err) ||
         wan_new(&t->nn, &info.shape, &o, &t->m, &t->err) || model_alloc(&t->m->model, NULL, &t->err))
         return -1;
     int r = wan_file_load(t->m, 0, path, &report, &t->err);
@@ -140,9 +140,8 @@ static int write_out(struct tool *t, const char *path)
 int main(int argc, char **argv)
 {
     struct tool t = { 0 };
-    if (argc != 10 && argc != 11) {
-        fputs("usage: wan_sample WEIGHTS LORA DATA OUT DEVICE f32|bf16|f16 STEPS CFG SHIFT [HEADS]\n",
-              stderr);
+    if (argc != 10) {
+        fputs("usage: wan_sample WEIGHTS LORA DATA OUT DEVICE f32|bf16|f16 STEPS CFG SHIFT\n", stderr);
         return 2;
     }
     enum gpu_storage storage = !strcmp(argv[6], "bf16")  ? GPU_BF16
@@ -152,9 +151,8 @@ int main(int argc, char **argv)
                                 .cfg = strtod(argv[8], NULL),
                                 .shift = strtod(argv[9], NULL) };
     if (st_open(&t.lora, argv[2], &t.err) || st_open(&t.data, argv[3], &t.err) ||
-        gpu_open(argv[5], &t.g, &t.err) ||
-        open_model(&t, argv[1], argc > 10 ? strtoul(argv[10], NULL, 10) : 0, storage) || open_clip(&t) ||
-        measure(&t) || write_out(&t, argv[4])) {
+        gpu_open(argv[5], &t.g, &t.err) || open_model(&t, argv[1], storage) || open_clip(&t) || measure(&t) ||
+        write_out(&t, argv[4])) {
         fprintf(stderr, "wan_sample: %s\n", t.err.msg);
         return 1;
     }
