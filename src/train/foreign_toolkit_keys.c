@@ -214,20 +214,6 @@ static const struct toolkit_key *find_key(const char *name)
     return NULL;
 }
 
-static bool has_ours(const char *key)
-{
-    for (size_t i = 0; i < n_config_keys; i++)
-        if (!strcmp(config_keys[i].name, key))
-            return true;
-    for (int kind = 0; config_kinds[kind]; kind++) {
-        const struct config_schema *s = config_schema(kind);
-        for (size_t i = 0; !strcmp(s->kind, "wan") && i < s->n_keys; i++)
-            if (!strcmp(s->keys[i].name, key))
-                return true;
-    }
-    return false;
-}
-
 static const char *value_of(const struct toolkit *t, const struct toolkit_key *k, const struct yaml_node *n)
 {
     if (k->type == TOOLKIT_BOOL)
@@ -277,7 +263,7 @@ static int check_key(const struct toolkit *t, const struct yaml_node *n, const c
     }
     if (k->use == TOOLKIT_IGNORED)
         note_ignored(ignored, k->name);
-    if (k->to && has_ours(k->to))
+    if (k->to)
         foreign_add(t->job, t->a, k->to, value_of(t, k, n), toolkit_place(t, n), k->name);
     if (k->type == TOOLKIT_MAP)
         return check_map(t, n, arena_printf(t->a, "%s.", name), ignored);

@@ -6,24 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether cairn has the key; samples are of no consequence for the LoRA. */
-static bool is_known(const char *key)
-{
-    for (int kind = 0; config_kinds[kind]; kind++) {
-        const struct config_schema *s = config_schema(kind);
-        for (size_t i = 0; !strcmp(s->kind, "wan") && i < s->n_keys; i++)
-            if (!strcmp(s->keys[i].name, key))
-                return true;
-    }
-    return false;
-}
-
-static void add(const struct toolkit *t, const char *key, const char *value, const char *from)
-{
-    if (is_known(key))
-        toolkit_add(t, key, value, from);
-}
-
 /* Options behind a prompt that ai-toolkit calls otherwise than musubi-tuner. */
 static const char *with_our_options(const struct toolkit *t, const char *prompt)
 {
@@ -131,7 +113,8 @@ static void add_size(const struct toolkit *t)
 {
     double width = toolkit_real(t, "sample.width", 512), height = toolkit_real(t, "sample.height", 512);
     double frames = frames_of(toolkit_real(t, "sample.num_frames", 1));
-    add(t, "sample.size", arena_printf(t->a, "%.0fx%.0fx%.0f", width, height, frames), "sample.width");
+    toolkit_add(t, "sample.size", arena_printf(t->a, "%.0fx%.0fx%.0f", width, height, frames),
+                "sample.width");
 }
 
 static int add_format(const struct toolkit *t)
@@ -141,12 +124,12 @@ static int add_format(const struct toolkit *t)
     } formats[] = { { "jpg", "jpeg" }, { "jpeg", "jpeg" }, { "png", "png" }, { "webp", "webp" } };
     const char *format = toolkit_text(t, "sample.format", NULL);
     if (toolkit_real(t, "sample.num_frames", 1) > 1) {
-        add(t, "sample.format", "webp", NULL); /* as ai-toolkit writes clips */
+        toolkit_add(t, "sample.format", "webp", NULL); /* as ai-toolkit writes clips */
         return 0;
     }
     for (size_t i = 0; format && i < ARRAY_LEN(formats); i++)
         if (!strcmp(format, formats[i].theirs)) {
-            add(t, "sample.format", formats[i].ours, "sample.format");
+            toolkit_add(t, "sample.format", formats[i].ours, "sample.format");
             return 0;
         }
     return format ? toolkit_refuse(t, "sample.format", "use jpg, png or webp", "cairn does not write %.100s",
@@ -166,10 +149,6 @@ int toolkit_add_samples(const struct toolkit *t, const struct toolkit_model *m)
     bool off = toolkit_bool(t, "train.disable_sampling", false) || !has_prompts(t);
     const struct yaml_node *neg = toolkit_get(t, "sample.neg");
     const char *loras = toolkit_text(t, "model.inference_lora_path", NULL);
-    if (!is_known("sample.steps")) {
-        foreign_note(t->job, t->a, "sample: cairn makes no samples of Wan yet");
-        return 0;
-    }
     bool first = toolkit_bool(t, "train.force_first_sample", false) ||
                  !toolkit_bool(t, "train.skip_first_sample", false);
     toolkit_add(t, "sample.every",
@@ -177,20 +156,22 @@ int toolkit_add_samples(const struct toolkit *t, const struct toolkit_model *m)
                 off ? "train.disable_sampling" : "sample.sample_every");
     if (off)
         return 0;
-    add(t, "sample.first", first ? "true" : "false",
-        toolkit_get(t, "train.force_first_sample") ? "train.force_first_sample" : "train.skip_first_sample");
+    toolkit_add(t, "sample.first", first ? "true" : "false",
+                toolkit_get(t, "train.force_first_sample") ? "train.force_first_sample"
+                                                           : "train.skip_first_sample");
     add_prompts(t);
     add_size(t);
-    add(t, "sample.shift", toolkit_shift(m), NULL);
-    add(t, "sample.solver", "euler", NULL);
+    toolkit_add(t, "sample.shift", toolkit_shift(m), NULL);
+    toolkit_add(t, "sample.solver", "euler", NULL);
     if (neg && neg->kind == YAML_SCALAR && strcasecmp(neg->text, "false"))
         toolkit_add(t, "sample.negative", prompt_of(t, neg->text), "sample.neg");
-    add(t, "sample.seed", arena_printf(t->a, "%.0f", toolkit_real(t, "sample.seed", 0)), "sample.seed");
-    add(t, "sample.cfg", arena_printf(t->a, "%.17g", toolkit_real(t, "sample.guidance_scale", 7)),
-        "sample.guidance_scale");
-    add(t, "sample.steps", arena_printf(t->a, "%.0f", toolkit_real(t, "sample.sample_steps", 20)),
-        "sample.sample_steps");
-    if (loras && is_known("sample.loras"))
+    toolkit_add(t, "sample.seed", arena_printf(t->a, "%.0f", toolkit_real(t, "sample.seed", 0)),
+                "sample.seed");
+    toolkit_add(t, "sample.cfg", arena_printf(t->a, "%.17g", toolkit_real(t, "sample.guidance_scale", 7)),
+                "sample.guidance_scale");
+    toolkit_add(t, "sample.steps", arena_printf(t->a, "%.0f", toolkit_real(t, "sample.sample_steps", 20)),
+                "sample.sample_steps");
+    if (loras)
         foreign_add_list(t->job, t->a, "sample.loras", &loras, 1,
                          toolkit_place(t, toolkit_get(t, "model.inference_lora_path")),
                          "model.inference_lora_path");

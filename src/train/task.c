@@ -2,6 +2,7 @@
  * The table of tasks. */
 #include "train/task.h"
 #include "base/clock.h"
+#include "gpu/pool.h"
 #include "train/task_gpt.h"
 #include "train/task_wan.h"
 #include <assert.h>
@@ -53,6 +54,19 @@ int task_use_base(struct task *t, size_t base, double *seconds, struct cairn_err
     model_is_loaded(m);
     *seconds = clock_s() - begin;
     return 0;
+}
+
+uint64_t task_free_bytes(const struct task_env *e)
+{
+    uint64_t there = 0, total = 0;
+    struct cairn_error ignored;
+    struct pool_stats st;
+    pool_stats_get(gpu_pool(e->nn->g), &st);
+    if (gpu_memory(e->nn->g, &there, &total, &ignored))
+        return 0;
+    there += st.cached_bytes;
+    uint64_t left = e->budget_bytes > st.allocated_bytes ? e->budget_bytes - st.allocated_bytes : 0;
+    return e->budget_bytes && left < there ? left : there;
 }
 
 const char *task_count_text(struct arena *a, uint64_t n)

@@ -151,6 +151,9 @@ void task_add(const struct task_ops *ops);
 /* Makes a base ready for passes.  *seconds: how long it took to bring its weights; 0: they were there. */
 int task_use_base(struct task *t, size_t base, double *seconds, struct cairn_error *err);
 
+/* Free on the device and in its pool, of what the job may use; 0: not known. */
+uint64_t task_free_bytes(const struct task_env *e);
+
 /* "12.9 k", "124.4 M", "14.3 B". */
 const char *task_count_text(struct arena *a, uint64_t n);
 /* For checkpoints_newest; env is a struct task_env. */

@@ -2,6 +2,7 @@
  * Samples of a Wan job: texts from the caches, latents by wan_generate, files by sample_files.
  *
  * A sample that fails costs only itself: it is said once, and training goes on. */
+#include "base/file.h"
 #include "base/str.h"
 #include "encode/encode_image.h"
 #include "gpu/pool.h"
@@ -11,7 +12,6 @@
 #include "train/wan_cache.h"
 #include "train/wan_generate.h"
 #include "train/wan_sample.h"
-#include "base/file.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,20 +222,6 @@ struct work_bytes wan_job_sample_bytes(const struct task *task)
 
 /* ---- one sample ---- */
 
-static uint64_t free_bytes(const struct task_env *e)
-{
-    struct gpu *g = e->nn->g;
-    uint64_t there = 0, total = 0;
-    struct cairn_error ignored;
-    struct pool_stats st;
-    pool_stats_get(gpu_pool(g), &st);
-    if (gpu_memory(g, &there, &total, &ignored))
-        return 0;
-    there += st.cached_bytes;
-    uint64_t left = e->budget_bytes > st.allocated_bytes ? e->budget_bytes - st.allocated_bytes : 0;
-    return e->budget_bytes && left < there ? left : there;
-}
-
 static struct decode_options vae_options(const struct wan_job *t)
 {
     const struct task_env *e = &t->task.env;
@@ -244,7 +230,7 @@ static struct decode_options vae_options(const struct wan_job *t)
                     .g = e->nn->g,
                     .on_cpu = t->keys.vae.device == WAN_ENCODER_CPU,
                     .storage = encode_storage_on(e->nn->g, ENCODE_VAE),
-                    .budget = free_bytes(e),
+                    .budget = task_free_bytes(e),
                     .host_budget = e->host_bytes,
                     .sink = &e->sink },
         .vae = t->keys.model.vae_path,

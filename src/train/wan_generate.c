@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/wan_generate.h"
 #include "base/int.h"
-#include "gpu/pool.h"
 #include "nn/param_layout.h"
 #include "nn/wan_adapters.h"
 #include "nn/wan_kind.h"
@@ -40,21 +39,6 @@ struct work_bytes wan_generate_bytes(const struct wan *m, struct wan_size larges
     return m->model.ops->work_bytes(&m->model, &o);
 }
 
-/* Free on the device and in its pool, of what the job may use. */
-static uint64_t free_bytes(const struct task *t)
-{
-    struct gpu *g = t->env.nn->g;
-    uint64_t there = 0, total = 0, budget = t->env.budget_bytes;
-    struct cairn_error ignored;
-    struct pool_stats st;
-    pool_stats_get(gpu_pool(g), &st);
-    if (gpu_memory(g, &there, &total, &ignored))
-        return 0;
-    there += st.cached_bytes;
-    uint64_t left = budget > st.allocated_bytes ? budget - st.allocated_bytes : 0;
-    return budget && left < there ? left : there;
-}
-
 static double cfg_of(const struct wan_clip *c, size_t base)
 {
     return base && c->cfg_high > 0 ? c->cfg_high : c->cfg;
@@ -75,7 +59,7 @@ static int open_work(struct generation *g, struct cairn_error *err)
     g->batch = is_guided(g) ? BOTH : 1;
     if (g->batch > 1) {
         struct work_bytes b = wan_generate_bytes(g->m, g->c->size, true);
-        if (b.own + b.packed > free_bytes(g->task))
+        if (b.own + b.packed > task_free_bytes(&g->task->env))
             g->batch = 1;
     }
     struct work_options o = options_of(g->c->size, g->batch);
