@@ -205,6 +205,7 @@ static void clean_frames_have_no_noise(void)
     uint64_t step = step_of(&r, 0, false), image = step_of(&r, 0, true);
     put(&r, step, BATCH, &noisy);
     r.job.keys.train.clean_first_frame = true;
+    r.job.kind = WAN_TI2V_5B;
     put(&r, step, BATCH, &got);
     REQUIRE(!video_item_read(item_of(&r, step, 0), VIDEO_LATENTS, latents, &err));
     for (size_t k = 0; k < VALUES; k++) {
