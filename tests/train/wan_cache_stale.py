@@ -36,7 +36,7 @@ def changed_dataset(home):
     add(home, 'turned', (SIDE, 2 * SIDE), 7)
     cache(home)
     prompts = {n for n in files(home) if n.startswith('cairn_prompt_')}
-    cache(home, sample__negative='blurry')
+    cache(home, sample__prompts='[blurry]')
     prompts = {n for n in files(home) if n.startswith('cairn_prompt_')} - prompts
     os.remove(home.path + '/media/gone.png')
     os.remove(home.path + '/media/bare.txt')
