@@ -34,9 +34,9 @@ static void add_level(struct str *out, const struct pair *p, size_t n, const cha
 {
     size_t len = strlen(prefix);
     for (size_t i = 0; i < n; i++) {
-        const char *rest = p[i].key + len, *dot = strchr(rest, '.');
         if (strncmp(p[i].key, prefix, len) != 0)
             continue;
+        const char *rest = p[i].key + len, *dot = strchr(rest, '.');
         if (!dot) {
             str_addf(out, "%*s%s: %s\n", indent, "", rest, p[i].value);
             continue;
