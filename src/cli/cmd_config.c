@@ -8,6 +8,7 @@
 #include "train/config.h"
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Also that cairn itself would take it. */
 static int convert(const char *file, const char *out, struct arena *a, struct cairn_error *err)
@@ -19,7 +20,8 @@ static int convert(const char *file, const char *out, struct arena *a, struct ca
     if (start_read_foreign(file, a, &job, &found, err)) {
         if (found)
             return -1;
-        *err = (struct cairn_error){ 0 };
+        if (access(file, R_OK))
+            return cairn_fail_errno(err, "open %s", file);
         cairn_fail(err, CAIRN_EUSAGE, "%s is not a job of ai-toolkit or musubi-tuner", file);
         return cairn_hint(err, "a configuration of cairn's own needs no conversion: cairn plan %s checks it",
                           file);

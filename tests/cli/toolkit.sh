@@ -92,6 +92,17 @@ the_hubs_cache_is_searched()
 }
 it the_hubs_cache_is_searched
 
+a_missing_job_is_said_to_be_missing()
+{
+    run config convert no-such-job.yaml
+    status_is 1
+    err_has no-such-job.yaml 'No such file'
+    echo 'train: {steps: 3}' >own.yaml
+    run config convert own.yaml
+    status_is 2
+}
+it a_missing_job_is_said_to_be_missing
+
 a_missing_shard_is_an_error_of_the_key()
 {
     make_hub
