@@ -101,7 +101,9 @@ out_lacks()
 
 err_has()
 {
-    grep -qF -e "$1" "$err" || fail "no \"$1\" on stderr"
+    for text in "$@"; do
+        grep -qF -e "$text" "$err" || fail "no \"$text\" on stderr"
+    done
 }
 
 out_is_empty()

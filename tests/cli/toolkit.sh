@@ -38,8 +38,13 @@ convert_refuses_what_is_no_job()
     run config convert "$jobs/no-lokr.yaml"
     status_is 2
     err_has no-lokr.yaml:9: network.type
-    run config convert "$data/toolkit/none.yaml"
+    run config convert no-such-job.yaml
+    status_is 1
+    err_has no-such-job.yaml 'No such file'
+    echo 'train: {steps: 3}' >own.yaml
+    run config convert own.yaml
     status_is 2
+    err_has own.yaml
     run config
     status_is 2
     run config convert
@@ -91,17 +96,6 @@ the_hubs_cache_is_searched()
     out_has "$tmp/$snapshot"
 }
 it the_hubs_cache_is_searched
-
-a_missing_job_is_said_to_be_missing()
-{
-    run config convert no-such-job.yaml
-    status_is 1
-    err_has no-such-job.yaml 'No such file'
-    echo 'train: {steps: 3}' >own.yaml
-    run config convert own.yaml
-    status_is 2
-}
-it a_missing_job_is_said_to_be_missing
 
 a_missing_shard_is_an_error_of_the_key()
 {
