@@ -104,6 +104,11 @@ void json_add_null(struct json *parent, const char *key)
     put(parent, key, json_null());
 }
 
+void json_add_copy(struct json *parent, const char *key, const struct json *v)
+{
+    put(parent, key, v ? json_deep_copy(inner(v)) : json_null());
+}
+
 void json_print(const struct json *v, FILE *out)
 {
     json_dumpf(inner(v), out, JSON_INDENT(2) | JSON_REAL_PRECISION(6));

@@ -24,6 +24,8 @@ void json_add_int(struct json *parent, const char *key, int64_t v);
 void json_add_real(struct json *parent, const char *key, double v);
 void json_add_bool(struct json *parent, const char *key, bool v);
 void json_add_null(struct json *parent, const char *key);
+/* A copy of a value of any type. */
+void json_add_copy(struct json *parent, const char *key, const struct json *v);
 
 /* One line feed at the end.  Key order is the order of adding. */
 void json_print(const struct json *v, FILE *out);

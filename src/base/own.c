@@ -165,18 +165,24 @@ int own_cache_open(struct own_dir *d, const char *below, struct cairn_error *err
                : own_dir_open(d, PLACE_CACHE, root, below, true, err);
 }
 
-int own_dir_make(struct own_dir *out, const struct own_dir *d, const char *name, struct cairn_error *err)
+int own_dir_enter(struct own_dir *out, const struct own_dir *d, const char *name, struct cairn_error *err)
 {
     char path[PATH_MAX];
     int fd;
     *out = (struct own_dir)OWN_DIR_NONE;
     snprintf(path, sizeof(path), "%s/%s", d->path, name);
-    if (os_make_dir_at(d->fd, name, 0700))
-        return cairn_fail_errno(err, "make the folder %s", path);
     if (open_dir(PLACE_STATE, d->fd, name, path, &fd, err))
         return -1;
     *out = (struct own_dir){ fd, strdup(path) };
     return 0;
+}
+
+int own_dir_make(struct own_dir *out, const struct own_dir *d, const char *name, struct cairn_error *err)
+{
+    *out = (struct own_dir)OWN_DIR_NONE;
+    if (os_make_dir_at(d->fd, name, 0700))
+        return cairn_fail_errno(err, "make the folder %s/%s", d->path, name);
+    return own_dir_enter(out, d, name, err);
 }
 
 void own_dir_close(struct own_dir *d)

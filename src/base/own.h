@@ -39,6 +39,8 @@ int own_dir_open(struct own_dir *d, enum path_place kind, const char *root, cons
 int own_cache_open(struct own_dir *d, const char *below, struct cairn_error *err);
 /* A new folder in d; fails with errno EEXIST if the name is taken. */
 int own_dir_make(struct own_dir *out, const struct own_dir *d, const char *name, struct cairn_error *err);
+/* A folder that exists in d.  Fails with errno ENOENT if there is none. */
+int own_dir_enter(struct own_dir *out, const struct own_dir *d, const char *name, struct cairn_error *err);
 /* Closes it; accepts one that is not open. */
 void own_dir_close(struct own_dir *d);
 

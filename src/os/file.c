@@ -12,6 +12,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -283,7 +284,34 @@ int os_disk(const char *path, struct os_disk *out)
     return 0;
 }
 
+bool os_is_local(const char *path)
+{
+    static const unsigned long remote[] = { 0x6969 /* NFS */,      0x517b /* SMB */,
+                                            0xff534d42 /* CIFS */, 0xfe534d42 /* SMB2 */,
+                                            0x01021997 /* 9P */,   0x0bd00bd0 /* Lustre */,
+                                            0x00c36400 /* Ceph */, 0x5346414f /* AFS */ };
+    struct statfs st;
+    if (statfs(path, &st))
+        return true;
+    for (size_t i = 0; i < sizeof(remote) / sizeof(remote[0]); i++)
+        if ((unsigned long)st.f_type == remote[i])
+            return false;
+    return true;
+}
+
 int os_lock(int fd, bool wait)
 {
     return flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB));
+}
+
+int os_hold(int fd)
+{
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    return fcntl(fd, F_OFD_SETLK, &whole);
+}
+
+int os_is_held(int fd)
+{
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    return fcntl(fd, F_OFD_GETLK, &whole) ? -1 : whole.l_type != F_UNLCK;
 }

@@ -99,8 +99,17 @@ struct os_disk {
 };
 int os_disk(const char *path, struct os_disk *out);
 
+/* False for a network file system, where locks and shared memory may not work. */
+bool os_is_local(const char *path);
+
 /* An exclusive lock, held until the file is closed.  Without `wait`, fails with EWOULDBLOCK if another holds
  * it.  Some network file systems have no locks. */
 int os_lock(int fd, bool wait);
+
+/* A lock that belongs to the open file, and so to every process that inherited it: it is free when the last
+ * of them has closed the file, however they ended.  Fails with EAGAIN if another open file has it. */
+int os_hold(int fd);
+/* Whether another open file holds it; takes nothing.  1, 0, or -1 with errno. */
+int os_is_held(int fd);
 
 #endif

@@ -4,6 +4,7 @@
 #include "os/fault.h"
 #include "os/file.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -25,6 +26,48 @@ int os_spawn(const char *path, const char *const *argv, const int files[3], pid_
     posix_spawn_file_actions_destroy(&fa);
     errno = r;
     return r ? -1 : 0;
+}
+
+/* In the grandchild, between fork and exec: async-signal-safe calls only. */
+static void become(const char *path, const char *const *argv, const int files[3])
+{
+    sigset_t none;
+    sigemptyset(&none);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (dup2(files[fd], fd) < 0)
+            return;
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execv(path, (char *const *)argv);
+}
+
+int os_spawn_apart(const char *path, const char *const *argv, const int files[3])
+{
+    int pipes[2], why = 0;
+    if (fault_hit() || pipe2(pipes, O_CLOEXEC))
+        return -1;
+    pid_t pid = fault_hit() ? -1 : fork();
+    if (pid == 0) {
+        setsid();
+        pid_t child = fork();
+        if (child == 0)
+            become(path, argv, files);
+        if (child <= 0) {
+            why = errno;
+            (void)!write(pipes[1], &why, sizeof(why));
+        }
+        _exit(0);
+    }
+    why = pid < 0 ? errno : 0;
+    close(pipes[1]);
+    if (pid > 0) {
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+        while (read(pipes[0], &why, sizeof(why)) < 0 && errno == EINTR)
+            ;
+    }
+    close(pipes[0]);
+    errno = why;
+    return why ? -1 : 0;
 }
 
 int os_wait(pid_t pid, int limit_s, struct os_end *end)
@@ -129,22 +172,55 @@ bool os_is_alive(pid_t pid)
     return !kill(pid, 0) || errno != ESRCH;
 }
 
-/* Field 22 of its stat file counts ticks since the machine's start; the name in field 2 may hold spaces and
- * brackets. */
-int64_t os_process_start(int64_t pid)
+/* Field 22 of its stat file counts ticks since boot; the name in field 2 may contain spaces and brackets. */
+static bool start_ticks(int64_t pid, unsigned long long *ticks)
 {
     char path[64], text[1024];
-    unsigned long long ticks = 0;
-    struct timespec real, boot;
     snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
     os_read_start(path, text, sizeof(text));
     const char *after = strrchr(text, ')');
-    if (!after ||
-        sscanf(after, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-               &ticks) != 1)
+    return after &&
+           sscanf(after, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                  ticks) == 1;
+}
+
+int64_t os_process_start(int64_t pid)
+{
+    unsigned long long ticks = 0;
+    struct timespec real, boot;
+    if (!start_ticks(pid, &ticks))
         return 0;
     clock_gettime(CLOCK_REALTIME, &real);
     clock_gettime(CLOCK_BOOTTIME, &boot);
     return (int64_t)real.tv_sec - (int64_t)boot.tv_sec +
            (int64_t)(ticks / (unsigned long long)sysconf(_SC_CLK_TCK));
+}
+
+bool os_process_id(pid_t pid, struct os_process_id *out)
+{
+    unsigned long long ticks;
+    struct os_process_id id = { .pid = pid };
+    os_read_start("/proc/sys/kernel/random/boot_id", id.boot, sizeof(id.boot));
+    id.boot[strcspn(id.boot, "\n")] = '\0';
+    if (!id.boot[0] || !start_ticks(pid, &ticks))
+        return false;
+    id.start = ticks;
+    *out = id;
+    return true;
+}
+
+int os_signal(const struct os_process_id *id, int sig)
+{
+    struct os_process_id now;
+    int fd = (int)syscall(SYS_pidfd_open, id->pid, 0);
+    if (fd < 0 && errno == ESRCH)
+        return -1;
+    /* The descriptor holds the process that has the PID now; if it is ours, it stays ours. */
+    bool same = os_process_id(id->pid, &now) && now.start == id->start && !strcmp(now.boot, id->boot);
+    int r = !same ? -1 : fd < 0 ? kill(id->pid, sig) : (int)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
+    int why = same ? errno : ESRCH;
+    if (fd >= 0)
+        close(fd);
+    errno = why;
+    return r;
 }
