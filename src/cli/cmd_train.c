@@ -135,6 +135,8 @@ int cmd_train(int argc, char **argv)
         OPT_ATTACHED(
             'r', "resume", &args.start.resume, "DIR",
             "resume from the newest complete checkpoint (of the run in DIR, with its configuration)"),
+        OPT_STR(0, "name", &args.start.name, "NAME",
+                "put a run whose configuration names no folder into runs/NAME, or NAME-2 if that exists"),
         OPT_STR('d', "device", &args.start.changes.device, "NAME",
                 "auto, cpu, hip:0, cuda:0 (default: train.device)"),
         OPT_INT('n', "steps", &args.start.changes.steps, "N", "train.steps"),

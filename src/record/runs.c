@@ -2,9 +2,11 @@
 #include "record/runs.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "os/file.h"
 #include "os/list.h"
 #include "os/process.h"
 #include "record/series.h"
@@ -255,6 +257,69 @@ int runs_list(const char *dir, struct arena *a, struct run_entry **out, size_t *
         qsort(rows.row, rows.n, sizeof(*rows.row), compare_rows);
     *out = rows.row;
     *n = rows.n;
+    return 0;
+}
+
+/* ---- the register: a link to each run, in $XDG_STATE_HOME/cairn/trainings ---- */
+
+enum { MOST_REGISTERED = 500 };
+static const char register_name[] = "trainings";
+
+static const char *register_path(struct arena *a)
+{
+    struct cairn_error ignored;
+    const char *state;
+    return own_path(PLACE_STATE, (const char *const *)environ, a, &state, &ignored)
+               ? NULL
+               : arena_printf(a, "%s/%s", state, register_name);
+}
+
+/* Links to runs that are gone; and the oldest ones, if there are too many. */
+static void clean_register(const char *dir, struct arena *a)
+{
+    struct run_entry *rows;
+    char **names;
+    size_t n, n_rows;
+    struct cairn_error ignored;
+    if (file_names(dir, a, &names, &n))
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (!os_is_folder(arena_printf(a, "%s/%s", dir, names[i])))
+            os_remove(arena_printf(a, "%s/%s", dir, names[i]));
+    if (n > MOST_REGISTERED && !runs_list(dir, a, &rows, &n_rows, &ignored))
+        for (size_t i = 0; i + MOST_REGISTERED < n_rows; i++)
+            os_remove(rows[i].dir);
+}
+
+void runs_register(const char *dir)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    CLEANUP(own_dir_close) struct own_dir d = OWN_DIR_NONE;
+    CLEANUP(mem_free) char *full = realpath(dir, NULL);
+    struct cairn_error ignored;
+    const char *state;
+    if (!full || own_path(PLACE_STATE, (const char *const *)environ, &a, &state, &ignored) ||
+        own_dir_open(&d, PLACE_STATE, state, register_name, true, &ignored))
+        return;
+    clean_register(d.path, &a);
+    (void)!os_make_link(full, arena_printf(&a, "%s/%s-%08x", d.path, path_name(full),
+                                           (unsigned)hash_bytes(full, strlen(full))));
+}
+
+int runs_registered(struct arena *a, struct run_entry **out, size_t *n, struct cairn_error *err)
+{
+    const char *dir = register_path(a);
+    *out = NULL;
+    *n = 0;
+    if (!dir || !os_is_folder(dir))
+        return 0;
+    if (runs_list(dir, a, out, n, err))
+        return -1;
+    for (size_t i = 0; i < *n; i++) { /* not the link's */
+        CLEANUP(mem_free) char *full = realpath((*out)[i].dir, NULL);
+        if (full)
+            (*out)[i].dir = arena_strdup(a, full);
+    }
     return 0;
 }
 

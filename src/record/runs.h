@@ -62,6 +62,11 @@ struct run_entry {
     int64_t code, attempts;
 };
 
+/* Makes a run known to runs_registered, wherever its folder is.  Does nothing if that fails: training goes on. */
+void runs_register(const char *dir);
+/* All runs that were registered and still exist; sorted as runs_list sorts. */
+int runs_registered(struct arena *a, struct run_entry **out, size_t *n, struct cairn_error *err);
+
 /* The native runs in a folder, or that folder itself if it is one; NULL: those in ./runs and
  * $XDG_STATE_HOME/cairn/train (or ~/.local/state/cairn/train).  Sorted by last write, the newest last.  A
  * damaged run is listed with what could be read. A given folder that does not exist is an error; *n may be

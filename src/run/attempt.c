@@ -22,6 +22,8 @@ static const double linger_s = 2, drain_s = 2, tick_s = 1, stuck_s = 4;
 /* Processes that the trainer left running: reported after notice_s, allowed finish_s after exit status 0,
  * and term_s between SIGTERM and SIGKILL. */
 static const double notice_s = 0.3, finish_s = 10, term_s = 5;
+/* Between SIGTERM and SIGKILL, if the trainer did not end in the time that it was given to save. */
+static const double after_term_s = 10;
 /* A busy CPU is mostly a good sign, so a trainer with one is suspected only after this multiple of
  * --hang-after. */
 static const double polling_patience = 3;
@@ -72,12 +74,39 @@ static void take_keys(struct life *l)
         terminal_copy_size(&l->launch.screen, l->launch.master); /* SIGWINCH goes to the foreground only */
 }
 
+/* The trainer saves its state and ends, or is ended when the time is over. */
+static void begin_grace(struct life *l)
+{
+    if (l->grace > 0)
+        return;
+    l->grace = clock_s();
+    guardian_signal(&l->launch.guardian, SIGINT);
+    guardian_signal(&l->launch.guardian, SIGCONT);
+}
+
+static void end_grace(struct life *l, double now)
+{
+    if (!l->grace || l->ended > 0 || now - l->grace < l->o->stop_grace_s)
+        return;
+    if (!l->grace_over) {
+        l->grace_over = true;
+        message_say(l->o->messages, "the trainer did not end within %d s: sending SIGTERM, then SIGKILL",
+                    l->o->stop_grace_s);
+        guardian_signal_all(&l->launch.guardian, SIGTERM);
+    } else if (!l->killed && now - l->grace > l->o->stop_grace_s + after_term_s)
+        kill_it(l);
+}
+
 /* The first signal goes to the trainer, the second one kills it.  A closed terminal sends two SIGHUP, from
  * kernel and shell. */
 static void told_to_stop(struct life *l, int sig, bool pass_on)
 {
     if (!l->ended || l->result.code)
         l->result.end = ATTEMPT_INTERRUPTED; /* no retry, whatever we were doing */
+    if (l->o->stop_grace_s) {
+        begin_grace(l);
+        return;
+    }
     if (l->stops && sig == SIGHUP)
         return;
     if (l->stops++)
@@ -263,9 +292,10 @@ static void on_tick(struct life *l, double now)
     memory_monitor_read(l->o->monitor);
     say_memory(l, now);
     step_down(l, now);
+    end_grace(l, now);
     if (l->killed > 0 && now - l->killed > stuck_s && !l->ended)
         ended(l, SIGKILL); /* it is stuck in the kernel, perhaps forever */
-    if (l->stopping > 0 || l->ended > 0)
+    if (l->stopping > 0 || l->ended > 0 || l->grace > 0)
         return;
     attempt_watch(l, now);
     step_down(l, clock_s());
@@ -408,7 +438,7 @@ static void note_lost_reader(struct life *l, bool terminal_gone)
 
 static int start_pumps(struct life *l, struct cairn_error *err)
 {
-    int null = l->o->detached ? os_open_null() : -1;
+    int null = l->o->detached || l->o->silent ? os_open_null() : -1;
     if (pump_start(&l->out, l->launch.out, null < 0 ? STDOUT_FILENO : null, l->recorder, l->done, err))
         return -1;
     l->launch.out = -1;
@@ -427,7 +457,7 @@ static int start(struct life *l, struct cairn_error *err)
     const struct attempt_options *o = l->o;
     CLEANUP(mem_free) char *log = journal_path(o->journal, "log");
     const struct launch_options lo = {
-        .argv = o->argv, .env = o->env, .mask = o->signals->before, .detached = o->detached
+        .argv = o->argv, .env = o->env, .mask = o->signals->before, .detached = o->detached, .lock = o->lock
     };
     const struct recorder_options ro = { .log = log, .copy = o->copy, .diagnoser = o->diagnoser };
     l->done = fault_hit() ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -17,6 +17,8 @@ struct attempt_options {
     char *const *argv;
     const char *const *env;
     bool detached;
+    int lock, stop_grace_s; /* see run_job.h */
+    bool silent;
     double hang_after_s;     /* 0: no watchdog */
     bool hang_explicit;      /* the user set --hang-after: it also counts at the start and for servers */
     const char *copy;        /* --keep-log; may be NULL */

@@ -21,9 +21,11 @@ struct life {
     int stops;       /* number of signals that ask cairn to stop */
     double stopping; /* since when cairn stops the trainer; 0: it does not */
     size_t next_step_down;
-    double killed;  /* time of SIGKILL; 0: not sent */
-    double ended;   /* when the trainer ended; 0: it runs */
-    bool elsewhere; /* some of it runs where we cannot see it: in a container, on another machine */
+    double grace;    /* since when the trainer may save and end; 0: it was not asked to */
+    bool grace_over; /* it got SIGTERM */
+    double killed;   /* time of SIGKILL; 0: not sent */
+    double ended;    /* when the trainer ended; 0: it runs */
+    bool elsewhere;  /* some of it runs where we cannot see it: in a container, on another machine */
     struct attempt result;
 };
 

@@ -163,15 +163,32 @@ static bool obey(const struct guardian_spec *s, int fd, pid_t trainer)
     return true;
 }
 
-/* Keeps only the socket and the terminal open, so that readers of the pipes see their end. */
-static void close_others(int fd, int terminal)
+/* Closes all files but these, in rising order, so that readers of the pipes see their end. */
+static void close_others(const int *keep, size_t n)
 {
-    int low = fd < terminal || terminal < 0 ? fd : terminal, high = fd < terminal ? terminal : fd;
-    if (low > 0)
-        close_range(0, (unsigned)low - 1, 0);
-    if (high - low > 1)
-        close_range((unsigned)low + 1, (unsigned)high - 1, 0);
-    close_range((unsigned)high + 1, ~0U, 0);
+    unsigned next = 0;
+    for (size_t i = 0; i < n; next = (unsigned)keep[i++] + 1)
+        if ((unsigned)keep[i] > next)
+            close_range(next, (unsigned)keep[i] - 1, 0);
+    close_range(next, ~0U, 0);
+}
+
+static int compare_files(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* The socket, the terminal and the lock. */
+static void keep_own_files(const struct guardian_spec *s, int fd)
+{
+    int keep[3] = { fd };
+    size_t n = 1;
+    if (s->terminal && s->terminal->fd >= 0)
+        keep[n++] = s->terminal->fd;
+    if (s->lock > 0)
+        keep[n++] = s->lock;
+    qsort(keep, n, sizeof(keep[0]), compare_files);
+    close_others(keep, n);
 }
 
 static int open_signals(void)
@@ -218,7 +235,7 @@ static void guard(const struct guardian_spec *s, int fd)
         return;
     }
     report(fd, GUARDIAN_STARTED, (int)trainer);
-    close_others(fd, s->terminal ? s->terminal->fd : -1);
+    keep_own_files(s, fd);
     int signals = open_signals();
     for (;;) {
         struct pollfd p[] = { { fd, POLLIN, 0 }, { signals, POLLIN, 0 } };

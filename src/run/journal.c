@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/journal.h"
 
-#include "base/arena.h"
 #include "os/fault.h"
 #include "base/file.h"
 #include "base/own.h"
@@ -51,33 +50,56 @@ static int make_new(const struct own_dir *runs, struct own_dir *out, struct cair
     return r;
 }
 
-static int make_dir(struct journal *j, const char *state, struct cairn_error *err)
+/* Takes the folder over. */
+static int use_dir(struct journal *j, struct own_dir *d, struct cairn_error *err)
 {
-    CLEANUP(own_dir_close) struct own_dir runs = OWN_DIR_NONE, d = OWN_DIR_NONE;
     CLEANUP(fd_close) int fd = -1;
-    if (own_dir_open(&runs, PLACE_STATE, state, "runs", true, err) || make_new(&runs, &d, err) ||
-        own_file_open(&d, "events.jsonl", OS_APPEND | OS_CREATE, &fd, err))
+    if (own_file_open(d, "events.jsonl", OS_APPEND | OS_CREATE, &fd, err))
         return -1;
     j->events = fault_hit() ? NULL : fdopen(fd, "a");
     if (!j->events)
-        return cairn_fail_errno(err, "open %s/events.jsonl", d.path);
+        return cairn_fail_errno(err, "open %s/events.jsonl", d->path);
     fd = -1;
-    j->dir = d.path;
-    j->fd = d.fd;
-    d = (struct own_dir)OWN_DIR_NONE;
+    j->dir = d->path;
+    j->fd = d->fd;
+    *d = (struct own_dir)OWN_DIR_NONE;
     return 0;
+}
+
+static int make_dir(struct journal *j, const char *state, struct cairn_error *err)
+{
+    CLEANUP(own_dir_close) struct own_dir runs = OWN_DIR_NONE, d = OWN_DIR_NONE;
+    if (own_dir_open(&runs, PLACE_STATE, state, "runs", true, err) || make_new(&runs, &d, err))
+        return -1;
+    return use_dir(j, &d, err);
+}
+
+static int open_copy(struct journal *j, const char *copy, struct cairn_error *err)
+{
+    *j = (struct journal){ 0 };
+    if (!copy)
+        return 0;
+    j->copy = os_stream(copy, OS_WRITE | OS_CREATE | OS_TRUNCATE);
+    return j->copy ? 0 : cairn_fail_errno(err, "open %s", copy);
 }
 
 int journal_open(struct journal *j, const char *state, const char *copy, struct cairn_error *err)
 {
-    *j = (struct journal){ 0 };
-    if (copy) {
-        j->copy = os_stream(copy, OS_WRITE | OS_CREATE | OS_TRUNCATE);
-        if (!j->copy)
-            return cairn_fail_errno(err, "open %s", copy);
-    }
     struct cairn_error why = { 0 };
+    if (open_copy(j, copy, err))
+        return -1;
     if (state && make_dir(j, state, &why))
+        troubled(j, journal_is_not_kept, &why);
+    return 0;
+}
+
+int journal_open_in(struct journal *j, const struct own_dir *dir, const char *copy, struct cairn_error *err)
+{
+    struct cairn_error why = { 0 };
+    if (open_copy(j, copy, err))
+        return -1;
+    CLEANUP(own_dir_close) struct own_dir d = { dup(dir->fd), strdup(dir->path) };
+    if (use_dir(j, &d, &why))
         troubled(j, journal_is_not_kept, &why);
     return 0;
 }
@@ -112,21 +134,13 @@ struct json *journal_event(const char *name)
     return v;
 }
 
-/* "BOOT TICKS": boot ID and start time of the process; false if /proc cannot be read. */
+/* "BOOT TICKS"; false if /proc cannot be read. */
 static bool process_mark(int64_t pid, char out[96])
 {
-    char path[64], text[1024], boot[64];
-    snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
-    os_read_start(path, text, sizeof(text));
-    os_read_start("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
-    boot[strcspn(boot, "\n")] = '\0';
-    const char *at = strrchr(text, ')'); /* the name may contain anything */
-    unsigned long long ticks;
-    if (!at || !boot[0] ||
-        sscanf(at + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
-               &ticks) != 1)
+    struct os_process_id id;
+    if (!os_process_id((pid_t)pid, &id))
         return false;
-    snprintf(out, 96, "%s %llu", boot, ticks);
+    snprintf(out, 96, "%s %llu", id.boot, (unsigned long long)id.start);
     return true;
 }
 
@@ -198,6 +212,32 @@ bool journal_has_inner(const struct journal *j)
 {
     CLEANUP(mem_free) char *path = journal_path(j, "inner");
     return path && !access(path, F_OK);
+}
+
+static const char training_file[] = "training";
+
+/* One line per start, so that not even a crash in between loses the name. */
+void journal_tell_training(const char *outer, const char *run_dir)
+{
+    CLEANUP(mem_free) char *path = NULL, *full = realpath(run_dir, NULL);
+    if (asprintf(&path, "%s/%s", outer, training_file) < 0)
+        abort();
+    CLEANUP(fd_close) int fd = os_open(path, OS_APPEND | OS_CREATE | OS_PRIVATE | OS_NO_LINK);
+    if (fd >= 0 && full) /* the outer run may be gone */
+        dprintf(fd, "%s\n", full);
+}
+
+const char *journal_training(const char *dir, struct arena *a)
+{
+    CLEANUP(mem_free) char *text = NULL;
+    struct cairn_error ignored;
+    size_t n;
+    if (file_read_settings(path_join(a, dir, training_file), &text, &n, &ignored))
+        return NULL;
+    while (n && text[n - 1] == '\n')
+        text[--n] = '\0';
+    const char *last = strrchr(text, '\n');
+    return n ? arena_strdup(a, last ? last + 1 : text) : NULL;
 }
 
 const struct cairn_error *journal_trouble(struct journal *j)

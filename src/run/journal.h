@@ -10,6 +10,7 @@
 #ifndef CAIRN_RUN_JOURNAL_H
 #define CAIRN_RUN_JOURNAL_H
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
 #include <stdbool.h>
@@ -26,6 +27,9 @@ struct journal {
 /* state NULL: no folder, events go to the copy only.  If the folder cannot be made, see journal_trouble;
  * if the copy cannot be opened, this fails, since the user named it. */
 int journal_open(struct journal *j, const char *state, const char *copy, struct cairn_error *err);
+/* The same in an empty folder of the caller's, which must not be pruned. */
+struct own_dir;
+int journal_open_in(struct journal *j, const struct own_dir *dir, const char *copy, struct cairn_error *err);
 void journal_close(struct journal *j);
 /* A path in the folder, on the heap; NULL if there is no folder. */
 char *journal_path(const struct journal *j, const char *name);
@@ -43,6 +47,10 @@ void journal_write(struct journal *j, const char *name, const struct json *v);
 /* A nested run leaves a mark in the outer run's folder, which CAIRN_RUN names. */
 void journal_tell_outer(const struct journal *j, const char *outer);
 bool journal_has_inner(const struct journal *j);
+/* Native training under `cairn run` names its folder in the journal that CAIRN_RUN names. */
+void journal_tell_training(const char *outer, const char *run_dir);
+/* That folder, the last one if there were several; NULL: none was named. */
+const char *journal_training(const char *dir, struct arena *a);
 /* Why the journal is incomplete; NULL: it is complete, or the reason was already returned. */
 const struct cairn_error *journal_trouble(struct journal *j);
 

@@ -112,6 +112,7 @@ int launch_start(struct launch *l, const struct launch_options *o, struct cairn_
         .err = e.err,
         .session = l->master >= 0,
         .detached = o->detached,
+        .lock = o->lock,
         .mask = o->mask,
         .terminal = l->keys.fd >= 0 ? &l->keys : NULL,
         .group = getpgrp(),

@@ -16,6 +16,7 @@ struct launch_options {
     char *const *argv;
     const char *const *env;
     sigset_t mask;
+    int lock;      /* see run_job.h */
     bool detached; /* no input, no terminal, and it may outlive cairn */
 };
 

@@ -442,6 +442,9 @@ static int train(struct stage *s, int *code, struct cairn_error *err)
         .hang_explicit = o->hang_explicit,
         .allow_cpu = o->allow_cpu,
         .detached = o->detach,
+        .lock = o->lock,
+        .silent = o->silent,
+        .stop_grace_s = o->stop_grace_s,
         .journal = &s->journal,
         .signals = &signals,
         .messages = &messages,
@@ -486,7 +489,8 @@ static int prepare_and_train(struct stage *s, int *code, struct cairn_error *err
     if (!preflight(s))
         return 0;
     os_ignore_file_limit();
-    if (journal_open(&s->journal, s->state, s->o->json_events, err))
+    if (s->o->journal ? journal_open_in(&s->journal, s->o->journal, s->o->json_events, err)
+                      : journal_open(&s->journal, s->state, s->o->json_events, err))
         return -1;
     open_journal(s);
     say_summary(s);

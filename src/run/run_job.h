@@ -19,7 +19,12 @@ struct run_job_options {
     bool hang_explicit; /* the user gave hang_after_s */
     bool debug, no_env, strict, no_preflight, allow_cpu, detach, check_outputs, with_smi, quiet;
     struct preload_choice preload;
-    int parent; /* --detach: a pipe to the parent, which exits when it gets a byte; -1: none */
+    const struct own_dir *journal; /* an empty folder for the journal; NULL: a new one in the state folder */
+    int lock;         /* the guardian keeps this file open until the last process has ended; 0: none */
+    bool silent;      /* the trainer's output goes to the log only */
+    int stop_grace_s; /* how long a trainer may take to save after SIGTERM; 0: signals are passed on as they
+                       * come */
+    int parent;       /* --detach: a pipe to the parent, which exits when it gets a byte; -1: none */
     const struct message_sink *messages;
     struct json *(*describe_machine)(const struct facts *f); /* what facts.json holds */
 };

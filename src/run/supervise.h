@@ -35,6 +35,8 @@ struct supervise_options {
     int retries;
     int hang_after_s;
     bool hang_explicit, allow_cpu, detached;
+    int lock, stop_grace_s; /* see run_job.h */
+    bool silent;
     struct journal *journal;
     const struct signals *signals;
     const struct message_sink *messages;

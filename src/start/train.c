@@ -8,6 +8,8 @@
 #include "os/info.h"
 #include "os/list.h"
 #include "os/path.h"
+#include "record/runs.h"
+#include "run/journal.h"
 #include "start/open_device.h"
 #include "start/own_env.h"
 #include "start/restart.h"
@@ -18,6 +20,7 @@
 #include "train/fit.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,14 +34,27 @@ static bool is_empty(const char *dir)
     return !l || !os_list_next(l);
 }
 
+/* runs/NAME, or runs/NAME-2 and so on if that is taken. */
+static const char *new_dir(const char *name, struct arena *a)
+{
+    const char *dir = arena_printf(a, "runs/%s", name);
+    for (int i = 2; !is_empty(dir); i++)
+        dir = arena_printf(a, "runs/%s-%d", name, i);
+    return dir;
+}
+
 /* runs/NAME, where NAME is run.name or the file's. */
-static const char *run_dir(const struct job_config *c, struct arena *a, const char *file)
+static const char *run_dir(const struct job_config *c, struct arena *a, const struct start_options *o)
 {
     if (c->run.dir[0])
         return c->run.dir;
-    if (c->run.name[0] || !file)
-        return arena_printf(a, "runs/%s", c->run.name[0] ? c->run.name : "musubi");
-    const char *name = path_name(file), *dot = strrchr(name, '.');
+    if (c->run.name[0])
+        return arena_printf(a, "runs/%s", c->run.name);
+    if (o->name)
+        return new_dir(o->name, a);
+    if (!o->file)
+        return "runs/musubi";
+    const char *name = path_name(o->file), *dot = strrchr(name, '.');
     return arena_printf(a, "runs/%.*s", (int)(dot ? dot - name : (long)strlen(name)), name);
 }
 
@@ -201,10 +217,15 @@ int start_prepare(struct start *s, const struct start_options *so, struct arena 
     if (so->musubi ? read_command(so, &changes, &s->config, err)
                    : start_read_config(&changes, so->file, &s->config, so->messages, err))
         return -1;
-    s->train.dir = so->resume && so->resume[0] ? so->resume : run_dir(&s->config, a, so->file);
+    s->train.dir = so->resume && so->resume[0] ? so->resume : run_dir(&s->config, a, so);
     s->train.resume = so->resume || goes_on(s, so);
     if (open_dir(so, s->train.dir, s->train.resume, err))
         return -1;
+    const char *outer = getenv("CAIRN_RUN");
+    if (!so->dry_run && !so->profile && outer)
+        journal_tell_training(outer, s->train.dir);
+    else if (!so->dry_run && !so->profile)
+        runs_register(s->train.dir);
     if (so->events && !so->dry_run && !(s->train.events = open_events(so->events, err)))
         return -1;
     own_env_apply(so->messages);

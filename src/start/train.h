@@ -15,6 +15,7 @@ struct start_options {
     struct config_changes changes;
     const char
         *resume; /* DIR of a run to continue; "": the run that the configuration names; NULL: a new run */
+    const char *name; /* of a run whose configuration names none; NULL: the file's */
     bool dry_run, debug;
     bool fit;            /* choose how memory is used (train/fit.h) */
     const char *profile; /* a file for a trace; NULL: none */
