@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cairn tensor: finds the sub-command. */
 #include "base/cleanup.h"
-#include "base/suggest.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/print.h"
+#include "cli/subcommands.h"
 #include "cli/tensor_commands.h"
 #include "tensor/source.h"
 #include <inttypes.h>
@@ -12,11 +11,7 @@
 #include <string.h>
 
 /* The only list of sub-commands. */
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *about;
-} commands[] = {
+static const struct subcommand rows[] = {
     { "ls", tensor_ls, "list the tensors of a file: dtype, shape, size" },
     { "check", tensor_check, "find files with zeros, NaN, Inf or implausible values; searches folders" },
     { "convert", tensor_convert, "write a file with other dtypes or LoRA names" },
@@ -66,53 +61,15 @@ int tensor_check_patterns(const struct tensor_source *sources, size_t n, const s
     return 0;
 }
 
-static void print_commands(void)
+int cmd_tensor(int argc, char **argv)
 {
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        printf("  %-10s ", commands[i].name);
-        print_wrapped(stdout, commands[i].about, 13, print_width());
-    }
-}
-
-/* Options before a sub-command, such as --help. */
-static int own_options(int argc, char **argv)
-{
-    const struct opt_row rows[] = { OPT_END };
-    const struct opt_usage usage = {
+    static const struct subcommands commands = {
+        .row = rows,
+        .n = ARRAY_LEN(rows),
         .synopsis = "cairn tensor COMMAND [options] FILE...",
         .about = "Lists, checks, converts, compares and merges tensor files: safetensors, sharded models "
                  "by their .index.json, and PyTorch's .pth and .pt, without executing anything in them. "
                  "\"cairn help tensor COMMAND\" shows the help of one command.",
-        .print_commands = print_commands,
     };
-    int rest, r = options_parse(argc, argv, rows, &usage, &rest);
-    return r != OPTIONS_GO ? r : options_error(argv[0], "needs a command");
-}
-
-static int list_commands(void)
-{
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        printf("%s\t%s\n", commands[i].name, commands[i].about);
-    return EXIT_FINE;
-}
-
-int cmd_tensor(int argc, char **argv)
-{
-    if (argc > 1 && !strcmp(argv[1], "--list-commands"))
-        return list_commands();
-    if (argc < 2 || argv[1][0] == '-')
-        return own_options(argc, argv);
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        if (strcmp(argv[1], commands[i].name))
-            continue;
-        char name[32];
-        snprintf(name, sizeof(name), "tensor %s", commands[i].name);
-        argv[1] = name;
-        return commands[i].run(argc - 1, argv + 1);
-    }
-    struct suggestion near = { .word = argv[1] };
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        suggest_try(&near, commands[i].name);
-    return options_error(argv[0], "unknown command \"%s\"%s%s%s", argv[1], near.best ? "; did you mean " : "",
-                         near.best ? near.best : "", near.best ? "?" : "");
+    return subcommands_run(&commands, argc, argv);
 }

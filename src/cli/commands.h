@@ -15,6 +15,7 @@ int cmd_diagnose(int argc, char **argv);
 int cmd_cache(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_decode(int argc, char **argv);
+int cmd_job(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_sample(int argc, char **argv);

@@ -29,6 +29,7 @@ static const struct command commands[] = {
     { "doctor", cmd_doctor, "check everything that training needs, and print the fixes" },
     { "env", cmd_env, "print the environment for a trainer on this machine, and why" },
     { "run", cmd_run, "run a trainer with that environment, watch it, diagnose and retry" },
+    { "job", cmd_job, "a queue of trainings that needs no server" },
     { "smi", cmd_smi, "answer as nvidia-smi does, for programs that expect it" },
     { "diagnose", cmd_diagnose, "find the cause of a failed run in its log, and the fixes" },
     { "plot", cmd_plot, "plot loss and memory of training runs, and compare them" },

@@ -14,6 +14,7 @@ OWNERS = {
     'zstd.h': 'src/host/unpack.c',
     'utf8proc.h': 'src/text/unicode_form.c',
     'zlib.h': 'src/base/deflate.c',
+    'sqlite3.h': 'src/job/sql.c',
     'getopt.h': 'src/cli/options.c',
     'png.h': 'src/media/child/png.c',
     'jpeglib.h': ('src/media/child/jpeg.c', 'src/media/child/jpeg_out.c'),

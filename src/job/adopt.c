@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/adopt.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "os/process.h"
+#include "record/runs.h"
+#include "run/history.h"
+#include "run/journal.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum job_state state_of(const struct run_entry *e)
+{
+    switch (e->state) {
+    case RUN_RUNNING:
+        return JOB_ACTIVE;
+    case RUN_FINISHED:
+        return JOB_FINISHED;
+    case RUN_STOPPED:
+        return JOB_STOPPED;
+    case RUN_CRASHED:
+        return e->kind == RUN_SUPERVISED && e->ended ? JOB_FAILED : JOB_LOST;
+    default:
+        return JOB_LOST;
+    }
+}
+
+/* The first event of a journal has the process and the command. */
+static void read_start(const struct run_entry *e, struct arena *a, struct job_row *row)
+{
+    CLEANUP(mem_free) char *text = NULL;
+    CLEANUP(json_cleanup) struct json *start = NULL;
+    struct cairn_error ignored;
+    size_t n;
+    if (file_read_whole(arena_printf(a, "%s/events.jsonl", e->dir), 64 << 20, &text, &n, &ignored) ||
+        json_parse(text, strcspn(text, "\n"), &start, &ignored))
+        return;
+    row->pid = json_int(json_get(start, "pid"), 0);
+    const struct json *command = json_get(start, "command");
+    if (json_is_array(command)) {
+        CLEANUP(mem_free) char *argv = json_to_string(command);
+        row->argv = arena_strdup(a, argv);
+    }
+}
+
+static struct job_row row_of(const struct run_entry *e, struct arena *a)
+{
+    char uid[JOB_UID_SIZE];
+    job_uid_of(e->started * 1000, e->dir, uid);
+    struct job_row row = {
+        .uid = arena_strdup(a, uid),
+        .name = e->name ? e->name : e->id,
+        .kind = e->kind == RUN_NATIVE ? JOB_TRAIN : JOB_RUN,
+        .cwd = e->dir,
+        .env = "{}",
+        .options = "{}",
+        .gpu = "auto",
+        .state = state_of(e),
+        .attempt = 1,
+        .run_dir = e->dir,
+        .class_id = e->verdict,
+        .created = e->started,
+        .started = e->started,
+        .adopted = true,
+        .version = 1,
+    };
+    if (row.state != JOB_ACTIVE)
+        row.finished = e->touched;
+    if (e->kind == RUN_NATIVE)
+        row.pid = e->info.pid;
+    else {
+        read_start(e, a, &row);
+        row.has_exit = e->ended;
+        row.exit_code = e->code;
+    }
+    return row;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    return strcmp(((const struct job_row *)b)->uid, ((const struct job_row *)a)->uid);
+}
+
+int adopt_list(const char *state, struct arena *a, struct job_row **out, size_t *n, struct cairn_error *err)
+{
+    struct run_entry *native, *supervised;
+    size_t n_native, n_supervised = history_read(state, a, &supervised);
+    *out = NULL;
+    *n = 0;
+    if (runs_registered(a, &native, &n_native, err))
+        return -1;
+    for (size_t i = 0; i < n_native; i++)
+        *ARENA_PUSH(a, *out, *n) = row_of(&native[i], a);
+    for (size_t i = 0; i < n_supervised; i++)
+        *ARENA_PUSH(a, *out, *n) = row_of(&supervised[i], a);
+    if (*n)
+        qsort(*out, *n, sizeof(**out), newest_first);
+    return 0;
+}
+
+bool adopt_find(const char *state, const char *word, struct arena *a, struct job_row *out)
+{
+    struct job_row *rows;
+    size_t n;
+    struct cairn_error ignored;
+    if (adopt_list(state, a, &rows, &n, &ignored))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(rows[i].uid, word) || (strlen(word) >= 4 && str_ends(rows[i].uid, word))) {
+            *out = rows[i];
+            return true;
+        }
+    return false;
+}
+
+void adopt_progress(const struct job_row *row, struct job_progress *out)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const char *training = row->kind == JOB_TRAIN ? row->run_dir : journal_training(row->run_dir, &a);
+    if (training)
+        job_progress_of_run(training, out);
+    else
+        job_progress_of_log(arena_printf(&a, "%s/log", row->run_dir), out);
+}
+
+int adopt_stop(const struct job_row *row, struct cairn_error *err)
+{
+    struct os_process_id id;
+    if (row->state != JOB_ACTIVE)
+        return 0;
+    if (!os_process_id((pid_t)row->pid, &id))
+        return 0; /* it has just ended */
+    return os_signal(&id, SIGINT) && errno != ESRCH
+               ? cairn_fail_errno(err, "signal process %lld of run %s", (long long)row->pid, row->name)
+               : 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Runs that were started in a terminal, shown among the jobs: native training (record/runs.h) and trainers
+ * under `cairn run` (run/history.h).
+ *
+ * They have no row in the database.  Their uid follows from their start and their folder, so that it stays the
+ * same.  They can be looked at and stopped; nothing else. */
+#ifndef CAIRN_JOB_ADOPT_H
+#define CAIRN_JOB_ADOPT_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "job/job_row.h"
+#include "job/progress.h"
+
+/* All that are not part of a job, the newest first. */
+int adopt_list(const char *state, struct arena *a, struct job_row **out, size_t *n, struct cairn_error *err);
+/* The one that a user means, as store_find finds jobs; false: none. */
+bool adopt_find(const char *state, const char *word, struct arena *a, struct job_row *out);
+void adopt_progress(const struct job_row *row, struct job_progress *out);
+/* Asks it to save and end, as Ctrl-C does. */
+int adopt_stop(const struct job_row *row, struct cairn_error *err);
+
+#endif

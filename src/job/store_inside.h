@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Private to store.c, store_open.c and store_state.c. */
+#ifndef CAIRN_JOB_STORE_INSIDE_H
+#define CAIRN_JOB_STORE_INSIDE_H
+
+#include "job/sql.h"
+#include "job/store.h"
+
+struct store {
+    struct sql_db db;
+};
+
+/* The columns of a row in the order of store_row. */
+#define STORE_COLUMNS                                                                                  \
+    "uid, name, kind, config, argv, cwd, env, options, gpu, gpu_used, state, want, position, attempt," \
+    " claims, since, pid, pid_start, boot_id, run_dir, exit_code, class, cause, parent, note,"         \
+    " created, started, finished, version"
+void store_row(struct sql *q, struct arena *a, struct job_row *out);
+
+int64_t store_now_ms(void);
+
+#endif
