@@ -6,6 +6,7 @@
 #include "os/list.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,43 @@ int os_open_inside(int dir, const char *path, unsigned how)
     struct open_how inside = { .flags = (uint64_t)flags, .resolve = RESOLVE_IN_ROOT };
     int fd = (int)syscall(SYS_openat2, dir, path, &inside, sizeof(inside));
     return fd < 0 && errno == ENOSYS ? openat(dir, path + strspn(path, "/"), flags) : fd;
+}
+
+int os_walk_beneath(int dir, const char *path, unsigned how)
+{
+    char name[NAME_MAX + 1];
+    size_t n = strcspn(path, "/");
+    const char *rest = path + n + strspn(path + n, "/");
+    if (!n || (n == 2 && !memcmp(path, "..", 2)) || n >= sizeof(name)) {
+        errno = n >= sizeof(name) ? ENAMETOOLONG : EXDEV;
+        return -1;
+    }
+    memcpy(name, path, n);
+    name[n] = '\0';
+    if (!*rest)
+        return openat(dir, name, system_flags(how) | O_NOFOLLOW, how & OS_PRIVATE ? 0600 : 0666);
+    int next = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (next < 0)
+        return -1;
+    int fd = os_walk_beneath(next, rest, how), why = errno;
+    close(next);
+    errno = why;
+    return fd;
+}
+
+int os_open_beneath(int dir, const char *path, unsigned how)
+{
+    if (fault_hit())
+        return -1;
+    uint64_t mode = how & (OS_CREATE | OS_NEW) ? (how & OS_PRIVATE ? 0600 : 0666) : 0;
+    struct open_how inside = { .flags = (uint64_t)system_flags(how),
+                               .mode = mode,
+                               .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+    int fd, tries = 0;
+    do { /* EAGAIN: a name on the way was changed meanwhile */
+        fd = (int)syscall(SYS_openat2, dir, path, &inside, sizeof(inside));
+    } while (fd < 0 && errno == EAGAIN && tries++ < 16);
+    return fd < 0 && errno == ENOSYS ? os_walk_beneath(dir, path, how) : fd;
 }
 
 int os_open_memory(const char *about)

@@ -41,6 +41,11 @@ ssize_t os_read_start(const char *path, char *buf, size_t size);
 /* Opens a path below a folder that acts as /: links cannot leave it, if the kernel supports that (Linux
  * 5.6). */
 int os_open_inside(int dir, const char *path, unsigned how);
+/* Opens a path below a folder, for a path that a stranger gave: neither "..", an absolute path nor a link can
+ * leave the folder (EXDEV), and no link of /proc is followed.  Before Linux 5.6 no link is followed at all. */
+int os_open_beneath(int dir, const char *path, unsigned how);
+/* What it does there: one part after the other, none of them a link. */
+int os_walk_beneath(int dir, const char *path, unsigned how);
 /* An unnamed file for reading and writing that disappears when it is closed: in $TMPDIR, or in memory if that
  * fails; or always in memory.  `about` is the name of the latter in the system's lists. */
 int os_open_unnamed(const char *about);

@@ -70,6 +70,12 @@ int os_spawn_apart(const char *path, const char *const *argv, const int files[3]
     return why ? -1 : 0;
 }
 
+static struct os_end end_of(int status)
+{
+    return (struct os_end){ WIFEXITED(status) ? WEXITSTATUS(status) : 0,
+                            WIFSIGNALED(status) ? WTERMSIG(status) : 0 };
+}
+
 int os_wait(pid_t pid, int limit_s, struct os_end *end)
 {
     struct timespec begin, now, nap = { 0, 1000000 };
@@ -90,8 +96,7 @@ int os_wait(pid_t pid, int limit_s, struct os_end *end)
         nanosleep(&nap, NULL);
         nap.tv_nsec = nap.tv_nsec < 16000000 ? nap.tv_nsec * 2 : nap.tv_nsec;
     }
-    *end = (struct os_end){ WIFEXITED(status) ? WEXITSTATUS(status) : 0,
-                            WIFSIGNALED(status) ? WTERMSIG(status) : 0 };
+    *end = end_of(status);
     return 0;
 }
 
@@ -102,6 +107,65 @@ enum { SANITIZED = __has_feature(address_sanitizer) };
 #else
 enum { SANITIZED = 0 };
 #endif
+
+static void limit_other(pid_t pid, int what, uint64_t value)
+{
+    struct rlimit both = { value, value };
+    if (value)
+        prlimit(pid, (__rlimit_resource_t)what, &both, NULL);
+}
+
+int os_child_start(const struct os_child *c, pid_t *pid)
+{
+    posix_spawn_file_actions_t fa;
+    posix_spawnattr_t attributes;
+    sigset_t none, usual;
+    sigemptyset(&none);
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGPIPE); /* what we ignore it would ignore, too */
+    sigaddset(&usual, SIGXFSZ);
+    posix_spawn_file_actions_init(&fa);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigdefault(&attributes, &usual);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    if (c->folder)
+        posix_spawn_file_actions_addchdir_np(&fa, c->folder);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        posix_spawn_file_actions_adddup2(&fa, c->files[fd], fd);
+    int r =
+        fault_hit() ? errno : posix_spawn(pid, c->path, &fa, &attributes, (char *const *)c->argv, environ);
+    posix_spawn_file_actions_destroy(&fa);
+    posix_spawnattr_destroy(&attributes);
+    errno = r;
+    if (r)
+        return -1;
+    limit_other(*pid, RLIMIT_AS, SANITIZED ? 0 : c->memory);
+    limit_other(*pid, RLIMIT_DATA, SANITIZED ? 0 : c->data);
+    limit_other(*pid, RLIMIT_CPU, c->cpu_s);
+    return 0;
+}
+
+int os_child_end(pid_t pid, struct os_end *end)
+{
+    int status;
+    pid_t r;
+    do {
+        r = waitpid(pid, &status, WNOHANG);
+    } while (r < 0 && errno == EINTR);
+    if (r != pid)
+        return r ? -1 : 1;
+    *end = end_of(status);
+    return 0;
+}
+
+void os_child_kill(pid_t pid)
+{
+    if (kill(-pid, SIGKILL)) /* its group is made by the child itself, a moment after its start */
+        kill(pid, SIGKILL);
+}
 
 static int limit(int what, rlim_t value)
 {

@@ -21,6 +21,24 @@ int os_spawn_apart(const char *path, const char *const *argv, const int files[3]
 /* Waits for it; -1: it did not end within limit_s seconds and was killed. */
 int os_wait(pid_t pid, int limit_s, struct os_end *end);
 
+/* A program in a process group of its own, with no signal blocked and with limits.  The limits are set from
+ * outside, right after its start. */
+struct os_child {
+    const char *path;
+    const char *const *argv;
+    const char *folder; /* its working folder; NULL: ours */
+    int files[3];
+    uint64_t memory; /* bytes of address space, 0: no limit.  Not set under a sanitizer, which needs more */
+    uint64_t
+        data; /* bytes of private writable memory, likewise: for programs that reserve much address space */
+    unsigned cpu_s; /* CPU time in seconds, 0: no limit; then it is killed */
+};
+int os_child_start(const struct os_child *c, pid_t *pid);
+/* 0: it ended; 1: it still runs; -1 with errno. */
+int os_child_end(pid_t pid, struct os_end *end);
+/* Kills its whole process group; wait for it afterwards. */
+void os_child_kill(pid_t pid);
+
 /* For a helper process: makes it end with its parent and write no core file.  -1: the parent has already
  * ended. */
 int os_follow_parent(pid_t parent);
