@@ -23,5 +23,6 @@ int cmd_bench(int argc, char **argv);
 int cmd_selftest(int argc, char **argv);
 int cmd_tensor(int argc, char **argv);
 int cmd_train(int argc, char **argv);
+int cmd_ui(int argc, char **argv);
 
 #endif

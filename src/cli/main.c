@@ -41,6 +41,7 @@ static const struct command commands[] = {
     { "plan", cmd_plan, "compute the memory of a training job, and how to make it fit" },
     { "config", cmd_config, "convert the job of ai-toolkit or musubi-tuner to a configuration" },
     { "sample", cmd_sample, "generate text, images or clips with a trained model" },
+    { "ui", cmd_ui, "serve a page for jobs, curves, samples and the machine in a browser" },
     { "tensor", cmd_tensor, "list, check, convert, compare and merge tensor files" },
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -15,6 +15,7 @@ OWNERS = {
     'utf8proc.h': 'src/text/unicode_form.c',
     'zlib.h': 'src/base/deflate.c',
     'sqlite3.h': 'src/job/sql.c',
+    'microhttpd.h': 'src/web/server.c',
     'getopt.h': 'src/cli/options.c',
     'png.h': 'src/media/child/png.c',
     'jpeglib.h': ('src/media/child/jpeg.c', 'src/media/child/jpeg_out.c'),

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The handlers of the routes; route.c has their table. */
+#ifndef CAIRN_WEB_API_H
+#define CAIRN_WEB_API_H
+
+#include "web/request.h"
+
+void api_index(struct request *r);
+void api_asset(struct request *r);
+void api_login(struct request *r);
+
+void api_session(struct request *r);
+void api_logout(struct request *r);
+void api_link(struct request *r);
+void api_events(struct request *r);
+
+#endif
