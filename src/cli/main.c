@@ -39,7 +39,7 @@ static const struct command commands[] = {
     { "cache", cmd_cache, "encode images, clips and captions for training a video model" },
     { "decode", cmd_decode, "show what a cache of latents holds, as a picture or a clip" },
     { "plan", cmd_plan, "compute the memory of a training job, and how to make it fit" },
-    { "config", cmd_config, "convert the job of ai-toolkit or musubi-tuner to a configuration" },
+    { "config", cmd_config, "check a configuration; convert the job of ai-toolkit or musubi-tuner" },
     { "sample", cmd_sample, "generate text, images or clips with a trained model" },
     { "ui", cmd_ui, "serve a page for jobs, curves, samples and the machine in a browser" },
     { "tensor", cmd_tensor, "list, check, convert, compare and merge tensor files" },

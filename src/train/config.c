@@ -30,7 +30,7 @@ static const struct config_key *key_at(const struct job_config *c, size_t i)
     return i < c->schema->n_keys ? &c->schema->keys[i] : NULL;
 }
 
-static const struct config_key *find_key(const struct job_config *c, const char *name)
+const struct config_key *config_key_find(const struct job_config *c, const char *name)
 {
     const struct config_key *k;
     for (size_t i = 0; (k = key_at(c, i)); i++)
@@ -74,7 +74,7 @@ static bool is_section(const struct job_config *c, const char *name)
 
 const char *config_place(const struct job_config *c, const char *key)
 {
-    const struct config_key *k = find_key(c, key);
+    const struct config_key *k = config_key_find(c, key);
     assert(k);
     return *place_at(c, k);
 }
@@ -318,7 +318,7 @@ static int unknown_key(const struct job_config *c, const char *place, const char
     add_shown(&s, name);
     if (is_section(c, name))
         str_add(&s, "; it is a section: write its keys below it");
-    else if (find_key(c, name)) /* in a file, with its dot */
+    else if (config_key_find(c, name)) /* in a file, with its dot */
         str_addf(&s, "; write %s below %.*s", dot + 1, (int)(dot - name), name);
     else if (meant)
         str_addf(&s, "; did you mean %s?", meant);
@@ -337,9 +337,13 @@ static int no_map(const char *place, const char *what, const struct yaml_node *n
 }
 
 /* The first problem becomes the error, the others its hint, so that the user can fix the file in one go. */
-static void note_trouble(struct cairn_error *all, const struct cairn_error *one)
+static void note_trouble(struct job_config *c, const char *key, const struct yaml_node *at,
+                         struct cairn_error *all, const struct cairn_error *one)
 {
     size_t n = strlen(all->hint);
+    struct config_trouble *t = ARENA_PUSH(c->arena, c->troubles, c->n_troubles);
+    *t = (struct config_trouble){ key, at->line, at->column, arena_strdup(c->arena, one->msg),
+                                  arena_strdup(c->arena, one->hint) };
     if (!all->code)
         *all = *one;
     else if (!str_starts(all->hint, "also "))
@@ -355,9 +359,9 @@ static void read_key(struct job_config *c, struct source from, const char *secti
 {
     struct cairn_error one = { 0 };
     const char *name = arena_printf(c->arena, "%s.%s", section, n->key->text);
-    const struct config_key *k = find_key(c, name);
+    const struct config_key *k = config_key_find(c, name);
     if (k ? take(c, k, from, n, &one) : unknown_key(c, place_of(c, from, n->key), name, &one))
-        note_trouble(all, &one);
+        note_trouble(c, name, k ? n : n->key, all, &one);
 }
 
 static void read_section(struct job_config *c, struct source from, const struct yaml_node *n,
@@ -368,7 +372,7 @@ static void read_section(struct job_config *c, struct source from, const struct 
     if (!is_section(c, section)                   ? unknown_key(c, place_of(c, from, n->key), section, &one)
         : n->kind != YAML_MAP && !yaml_is_null(n) ? no_map(place_of(c, from, n), section, n, &one)
                                                   : 0) {
-        note_trouble(all, &one);
+        note_trouble(c, section, is_section(c, section) ? n : n->key, all, &one);
         return;
     }
     for (const struct yaml_node *k = n->first; k; k = k->next)
@@ -383,7 +387,7 @@ static void read_kind(struct job_config *c, struct source from, const struct yam
     for (const struct yaml_node *n = root->first; n; n = n->next)
         for (const struct yaml_node *k = strcmp(n->key->text, "model") ? NULL : n->first; k; k = k->next)
             if (k->key && !strcmp(k->key->text, "kind"))
-                take(c, find_key(c, "model.kind"), from, k, &ignored);
+                take(c, config_key_find(c, "model.kind"), from, k, &ignored);
 }
 
 static int read_sections(struct job_config *c, struct source from, const struct yaml_node *root,
@@ -439,7 +443,7 @@ static int set_key(struct job_config *c, const struct config_key *k, const char 
 int config_set(struct job_config *c, const char *option, const char *key, const char *value,
                struct cairn_error *err)
 {
-    const struct config_key *k = find_key(c, key);
+    const struct config_key *k = config_key_find(c, key);
     if (!k)
         return unknown_key(c, option, key, err);
     if (!str_is_utf8(value))
@@ -473,7 +477,7 @@ static void set_default(struct job_config *c, const struct config_key *k, const 
 static void set_schema(struct job_config *c, const struct config_schema *schema)
 {
     for (size_t i = 0; c->schema && i < c->schema->n_presets; i++) { /* of the previous kind */
-        const struct config_key *k = find_key(c, c->schema->presets[i].key);
+        const struct config_key *k = config_key_find(c, c->schema->presets[i].key);
         if (!*place_at(c, k))
             set_default(c, k, k->preset);
     }
@@ -483,7 +487,7 @@ static void set_schema(struct job_config *c, const struct config_schema *schema)
     for (size_t i = 0; i < schema->n_keys; i++)
         set_default(c, &schema->keys[i], schema->keys[i].preset);
     for (size_t i = 0; i < schema->n_presets; i++) {
-        const struct config_key *k = find_key(c, schema->presets[i].key);
+        const struct config_key *k = config_key_find(c, schema->presets[i].key);
         assert(k);
         if (!*place_at(c, k))
             set_default(c, k, schema->presets[i].value);

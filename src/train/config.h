@@ -115,6 +115,14 @@ struct config_run {
 struct config_schema;
 struct foreign_job;
 
+/* A key that config_read could not take. */
+struct config_trouble {
+    const char *key; /* as in the file, with its section: "train.stpes" */
+    int line, column;
+    const char *message; /* begins with its place, as every error does */
+    const char *hint;    /* may be "" */
+};
+
 struct job_config {
     struct config_model model;
     struct config_lora lora;
@@ -130,7 +138,9 @@ struct job_config {
     /* One for each shared key, and for each key of the kind: "job.yaml:3:10" or "--set …"; NULL: the
      * default. */
     const char **place, **own_place;
-    const char *file;                  /* read last; NULL: none */
+    const char *file;                /* read last; NULL: none */
+    struct config_trouble *troubles; /* all that config_read found, of which err names the first ones */
+    size_t n_troubles;
     const struct foreign_job *foreign; /* the job of another trainer that it was; NULL: none */
     struct arena *arena;
 };
@@ -225,6 +235,8 @@ const struct config_schema *config_schema(int kind);
 int config_clash(const struct job_config *c, const char *key, const char *other, struct cairn_error *err,
                  const char *fmt, ...) PRINTF_LIKE(5, 6);
 
+/* The row of a key, by its dotted name; NULL: there is none. */
+const struct config_key *config_key_find(const struct job_config *c, const char *name);
 /* Address of a key's value; the i-th section, those of the kind last, then NULL. */
 void *config_value(const struct job_config *c, const struct config_key *k);
 const struct config_section *config_section_at(const struct job_config *c, size_t i);

@@ -49,6 +49,9 @@ convert_refuses_what_is_no_job()
     status_is 2
     run config convert
     status_is 2
+    run config convert own.yaml --json
+    status_is 2
+    err_has --json
 }
 it convert_refuses_what_is_no_job
 
