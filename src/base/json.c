@@ -63,6 +63,11 @@ struct json *json_add_array(struct json *parent, const char *key)
     return outer(v);
 }
 
+void json_add(struct json *parent, const char *key, struct json *child)
+{
+    put(parent, key, inner(child));
+}
+
 void json_add_text(struct json *parent, const char *key, const char *text)
 {
     if (!text) {
@@ -115,12 +120,22 @@ void json_print(const struct json *v, FILE *out)
     fputc('\n', out);
 }
 
-char *json_to_string(const struct json *v)
+static char *dump(const struct json *v, size_t flags)
 {
-    char *s = json_dumps(inner(v), JSON_COMPACT);
+    char *s = json_dumps(inner(v), JSON_COMPACT | flags);
     if (!s)
         must(NULL);
     return s;
+}
+
+char *json_to_string(const struct json *v)
+{
+    return dump(v, 0);
+}
+
+char *json_to_short(const struct json *v)
+{
+    return dump(v, JSON_REAL_PRECISION(9));
 }
 
 char *json_to_lines(const struct json *v)

@@ -19,6 +19,7 @@ struct json *json_new_object(void);
 /* key is NULL when the parent is an array.  Both return the new child. */
 struct json *json_add_object(struct json *parent, const char *key);
 struct json *json_add_array(struct json *parent, const char *key);
+void json_add(struct json *parent, const char *key, struct json *child);    /* takes the child */
 void json_add_text(struct json *parent, const char *key, const char *text); /* NULL gives null */
 void json_add_int(struct json *parent, const char *key, int64_t v);
 void json_add_real(struct json *parent, const char *key, double v);
@@ -30,6 +31,7 @@ void json_add_copy(struct json *parent, const char *key, const struct json *v);
 /* One line feed at the end.  Key order is the order of adding. */
 void json_print(const struct json *v, FILE *out);
 char *json_to_string(const struct json *v); /* compact, on the heap: free() it */
+char *json_to_short(const struct json *v);  /* the same with nine digits, enough for any f32 */
 char *json_to_lines(const struct json *v);  /* as json_print, but with nine digits, enough for any f32 */
 void json_free(struct json *v);
 void json_cleanup(struct json **v); /* for CLEANUP */

@@ -22,7 +22,8 @@ struct drm_device {
 void drm_read(const struct root *r, struct arena *a, struct drm_device **out, size_t *n, struct problems *p);
 
 /* Memory sizes, firmware, link; then, unless the device sleeps, load, temperature, power, clocks. */
-void drm_read_details(const struct root *r, struct arena *a, const struct drm_device *d, struct gpu_facts *g);
+void drm_read_details(const struct root *r, struct arena *a, const struct drm_device *d, bool still_only,
+                      struct gpu_facts *g);
 
 /* Is there a display controller of NVIDIA on the PCI bus? */
 bool drm_has_nvidia(const struct root *r, struct arena *a);

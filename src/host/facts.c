@@ -85,7 +85,7 @@ static void disks_read(struct facts *f)
 
 int facts_read(struct facts *f, const struct facts_options *o, struct cairn_error *err)
 {
-    *f = (struct facts){ .env = o->env, .default_gpu = -1 };
+    *f = (struct facts){ .env = o->env, .default_gpu = -1, .still = o->still };
     if (root_open(&f->root, o->root, err))
         return -1;
     int r = 0;

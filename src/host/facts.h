@@ -237,6 +237,7 @@ struct facts {
     struct selftest_record selftest; /* of the default GPU's chip */
     bool has_selftest;
     const char *const *env; /* the user's environment, "NAME=value", NULL-terminated */
+    bool still;             /* as the option says */
     struct problems problems;
 };
 
@@ -248,6 +249,7 @@ struct facts_options {
     const char *const *command; /* that is to be started, NULL-terminated; never below root; NULL: none */
     const char *const *env;     /* NULL-terminated */
     enum facts_parts parts;
+    bool still; /* read nothing that keeps an idle card from falling asleep: no load, sensors, clocks */
 };
 
 /* Fails only for a root that is not a directory, or a --torch/--rocm that does not exist; f is then empty,

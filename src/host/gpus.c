@@ -153,7 +153,7 @@ static void take_device(struct facts *f, struct drm_device *dev, struct gpu_fact
         g->gfx = dev->gfx;
     if (dev->render_minor >= 0 && !g->render_node.s)
         g->render_node = (struct text){ arena_printf(a, "/dev/dri/renderD%d", dev->render_minor), dev->dir };
-    drm_read_details(&f->root, a, dev, g);
+    drm_read_details(&f->root, a, dev, f->still, g);
 }
 
 /* Signs that a chip outside our tables is an APU; two of three must agree. */

@@ -138,14 +138,15 @@ static const char *find_hwmon(const struct root *r, struct arena *a, const char 
     return NULL;
 }
 
-void drm_read_details(const struct root *r, struct arena *a, const struct drm_device *d, struct gpu_facts *g)
+void drm_read_details(const struct root *r, struct arena *a, const struct drm_device *d, bool still_only,
+                      struct gpu_facts *g)
 {
     read_places(r, a, d->dir, still, ARRAY_LEN(still), g);
     read_firmware(r, a, d->dir, g);
     g->vbios = text_read(r, a, arena_printf(a, "%s/vbios_version", d->dir));
     g->serial = text_read(r, a, arena_printf(a, "%s/serial_number", d->dir));
     g->runtime_status = text_read(r, a, arena_printf(a, "%s/power/runtime_status", d->dir));
-    if (str_eq(g->runtime_status.s, "suspended"))
+    if (still_only || str_eq(g->runtime_status.s, "suspended"))
         return;
     read_places(r, a, d->dir, live, ARRAY_LEN(live), g);
     g->link_speed = text_read(r, a, arena_printf(a, "%s/current_link_speed", d->dir));
