@@ -137,7 +137,7 @@ void answer_json_text(struct request *r, int status, const char *text, size_t n,
 
 void answer_json(struct request *r, int status, struct json *v)
 {
-    char *text = json_to_string(v);
+    char *text = json_to_short(v);
     json_free(v);
     answer_json_text(r, status, text, strlen(text), text);
 }
@@ -152,7 +152,7 @@ void answer_problem_hint(struct request *r, int status, const char *detail, cons
     json_add_text(v, "hint", hint && *hint ? hint : NULL);
     if (line > 0)
         json_add_int(v, "line", line);
-    char *text = json_to_string(v);
+    char *text = json_to_short(v);
     json_free(v);
     answer_bytes(r, status, "application/problem+json", text, strlen(text), text);
 }

@@ -14,4 +14,14 @@ void api_logout(struct request *r);
 void api_link(struct request *r);
 void api_events(struct request *r);
 
+void api_machine(struct request *r);
+void api_machine_history(struct request *r);
+void api_doctor(struct request *r);
+
+void api_check(struct request *r);
+void api_plan(struct request *r);
+void api_env(struct request *r);
+void api_diagnose(struct request *r);
+void api_tensor_check(struct request *r);
+
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 enum { ERROR_OUTPUT = 8 << 10 };
+#define INPUT "/dev/stdin" /* how a child names what it got */
 
 struct stream {
     int fd; /* -1: closed */
@@ -329,7 +330,14 @@ static void answer_failure(struct request *r, const struct child_result *result)
     const char *at = str_starts(result->err, "cairn: ") ? result->err + 7 : result->err;
     size_t n = strcspn(at, "\n");
     const char *hint = at + n + (at[n] == '\n');
+    int line = 0;
     hint += strspn(hint, " ");
+    if (sscanf(at, INPUT ":%d:", &line) == 1) { /* a place in the text that was sent */
+        const char *after = strchr(at + strlen(INPUT), ' ');
+        size_t skip = after ? (size_t)(after + 1 - at) : 0;
+        at += skip < n ? skip : 0;
+        n -= skip < n ? skip : 0;
+    }
     if (result->timed_out)
         answer_problem(r, 504, "the command did not end in time and was ended");
     else if (!n)
@@ -338,7 +346,7 @@ static void answer_failure(struct request *r, const struct child_result *result)
                        result->end.signal ? result->end.signal : result->end.code);
     else
         answer_problem_hint(r, status, arena_strndup(&r->arena, at, n),
-                            arena_strndup(&r->arena, hint, strcspn(hint, "\n")), 0);
+                            arena_strndup(&r->arena, hint, strcspn(hint, "\n")), line);
 }
 
 static void answer_done(void *context, const struct child_result *result)

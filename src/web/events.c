@@ -256,7 +256,7 @@ void events_publish(struct events *e, const char *topic, const char *name, const
 void events_publish_json(struct events *e, const char *topic, const char *name, struct json *v,
                          enum events_keep keep)
 {
-    CLEANUP(mem_free) char *text = json_to_string(v);
+    CLEANUP(mem_free) char *text = json_to_short(v);
     json_free(v);
     events_publish(e, topic, name, text, keep);
 }

@@ -16,6 +16,15 @@ const struct route routes[] = {
     { "POST", "/api/v1/logout",           api_logout,       0,                          ROUTE_JSON, NULL },
     { "POST", "/api/v1/link",             api_link,         ROUTE_TOKEN,                ROUTE_JSON, NULL },
     { "GET",  "/api/v1/events",           api_events,       0,                          0, NULL },
+
+    { "GET",  "/api/v1/machine",          api_machine,      0,                          0, NULL },
+    { "GET",  "/api/v1/machine/history",  api_machine_history, 0,                       0, NULL },
+    { "GET",  "/api/v1/doctor",           api_doctor,       0,                          0, NULL },
+    { "POST", "/api/v1/check",            api_check,        0,                          ROUTE_JSON, NULL },
+    { "POST", "/api/v1/plan",             api_plan,         ROUTE_CHANGES,              ROUTE_JSON, NULL },
+    { "POST", "/api/v1/env",              api_env,          0,                          ROUTE_JSON, NULL },
+    { "POST", "/api/v1/diagnose",         api_diagnose,     0,                          ROUTE_LOG, NULL },
+    { "POST", "/api/v1/tensor/check",     api_tensor_check, 0,                          ROUTE_JSON, NULL },
 };
 /* clang-format on */
 const size_t n_routes = ARRAY_LEN(routes);

@@ -16,9 +16,11 @@
 #include "web/request.h"
 
 enum route_flags {
-    ROUTE_OPEN = 1 << 0,    /* needs no session */
-    ROUTE_CHANGES = 1 << 1, /* 403 for a read-only session, or with --read-only.  Never on GET */
-    ROUTE_RUNS = 1 << 2,    /* runs a command that the client names: 403 where that is not allowed */
+    ROUTE_OPEN = 1 << 0, /* needs no session */
+    ROUTE_CHANGES =
+        1 << 1, /* 403 for a read-only session, or with --read-only.  Never on GET.  Also for what reads
+                             * files that the client names */
+    ROUTE_RUNS = 1 << 2, /* runs a command that the client names: 403 where that is not allowed */
     ROUTE_UPLOADS =
         1 << 3,           /* writes files that the client sends: 403 on another address without --allow-run */
     ROUTE_TOKEN = 1 << 4, /* only with the token of the command line */

@@ -8,6 +8,7 @@
 #include "run/signals.h"
 #include "web/assets.h"
 #include "web/listen.h"
+#include "web/machine.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +86,8 @@ static int open_parts(struct web *w, struct listen *l, struct cairn_error *err)
             return -1;
     if (state_token(&w->state, w->token, err) || loop_open(&w->loop, err) ||
         children_open(w->loop, &w->children, err) || events_open(w->loop, &w->events, err) ||
-        assets_open(w->loop, w->events, w->options->dev, &w->assets, err) || open_place(w, l, err))
+        assets_open(w->loop, w->events, w->options->dev, &w->assets, err) ||
+        machine_open(w->loop, w->events, w->options->root, &w->machine, err) || open_place(w, l, err))
         return -1;
     state_read_sessions(&w->state, &w->sessions, (int64_t)time(NULL));
     return state_write(&w->state, &w->self, &w->sessions, err);
@@ -96,6 +98,7 @@ static void close_parts(struct web *w, const struct listen *l)
 {
     children_close(w->children);
     server_close(w->server);
+    machine_close(w->machine);
     assets_close(w->assets);
     events_close(w->events);
     loop_close(w->loop);

@@ -48,6 +48,7 @@ struct web {
     struct children *children;
     struct events *events;
     struct assets *assets;
+    struct machine *machine;
     struct state_other self;
     const char *address; /* in links: "localhost:22476" */
     struct arena arena;  /* lives as long as the server */
