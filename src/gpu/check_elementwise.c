@@ -109,6 +109,32 @@ static void narrow(struct check *c)
     }
 }
 
+/* A power of two changes no bits of the numbers. */
+static void widen_scaled(struct check *c)
+{
+    const float factor = 16;
+    struct check_tensor x = check_input(c, 1001, 1), y = check_output_f32(c, 1001);
+    struct widen_scaled_args args = { .y = y.device, .x = x.device, .n = 1001, .factor = factor };
+    CHECK_LAUNCH(c, "widen_scaled", groups(x.n), args);
+    check_fetch(c, &y);
+    for (size_t i = 0; i < x.n && check_ok(c); i++)
+        if (y.host[i] != x.host[i] * factor)
+            check_complain(c, "%.9g becomes %.9g", (double)x.host[i], (double)y.host[i]);
+}
+
+/* Also what is too large without the factor. */
+static void narrow_scaled(struct check *c)
+{
+    const float factor = 1.0f / 16;
+    struct check_tensor x = check_input_f32(c, 1001, 1e5f), y = check_output(c, 1001);
+    struct narrow_scaled_args args = { .y = y.device, .x = x.device, .n = 1001, .factor = factor };
+    CHECK_LAUNCH(c, "narrow_scaled", groups(x.n), args);
+    check_fetch(c, &y);
+    for (size_t i = 0; i < x.n && check_ok(c); i++)
+        if (y.host[i] != check_widen(c, check_narrow(c, x.host[i] * factor)))
+            check_complain(c, "%.9g becomes %.9g", (double)x.host[i], (double)y.host[i]);
+}
+
 /* ---- y = f(x, z) ---- */
 
 typedef double combine_fn(double x, double z);
@@ -318,6 +344,8 @@ const struct check_case checks_elementwise[] = {
     { "copy", copy, false },
     { "widen", widen, false },
     { "narrow", narrow, false },
+    { "widen_scaled", widen_scaled, false },
+    { "narrow_scaled", narrow_scaled, false },
     { "add", add, false },
     { "mul", mul, false },
     { "scale", scale, false },

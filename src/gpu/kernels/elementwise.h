@@ -38,6 +38,22 @@ struct narrow_args {
     k_i64 n;
 };
 
+/* widen_scaled: x factor.  narrow_scaled: the same, to the nearest. */
+struct widen_scaled_args {
+    struct k_fault *fault;
+    float *y;
+    const void *x;
+    k_i64 n;
+    float factor;
+};
+struct narrow_scaled_args {
+    struct k_fault *fault;
+    void *y;
+    const float *x;
+    k_i64 n;
+    float factor;
+};
+
 /* add: x + z; mul: x z; add_scaled: x + factor z; scale: factor x, without a z.  Where `by` is given the factor is
  * also multiplied by the number on the device that it points to. */
 struct combine_args {
