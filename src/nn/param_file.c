@@ -88,7 +88,7 @@ static int write_piece(void *context, size_t piece, struct cairn_error *err)
     const struct writing *w = context;
     const struct param_tensor *t = w->tensor;
     struct param_layout s = param_layout_of(t);
-    assert(!t->taps);
+    assert(!t->taps && t->factor == 0);
     size_t first = piece * param_layout_piece_rows(s), most = param_layout_piece_rows(s);
     size_t rows = s.rows - first < most ? s.rows - first : most, n = rows * s.columns;
     size_t size = dtype_size(w->dtype);

@@ -24,6 +24,9 @@ struct param_tensor {
      * the channels of the file come `copies` times and those beyond are zero.  taps 0: not so.  Such tensors can be
      * read, not written. */
     size_t taps, channels, copies;
+    /* The parameter is the file's tensor times this; 0: it is the tensor.  Such ones can be read, not written, and are
+     * not quantized. */
+    float factor;
     int rank; /* dimensions in the file; 0: a matrix has two, a vector one */
     uint64_t shape[PARAM_DIMS];
 };

@@ -28,6 +28,11 @@ static bool is_within(const float *numbers, size_t n, float limit)
     return fp8_absmax(numbers, n) <= limit;
 }
 
+static bool is_multiplied(const struct param_tensor *t)
+{
+    return t->factor != 0;
+}
+
 static int refuse_tensor(const struct reading *r, struct cairn_error *err)
 {
     return param_refuse(r->source, r->found, r->tensor->name, r->storage, err);
@@ -39,6 +44,8 @@ static int read_wide(const struct reading *r, uint64_t first, size_t n, float *i
     if (source_read_as(r->source, r->found, first, n, DTYPE_F32, into, err) ||
         param_scale_apply(r->source, r->scale, first, n, into, err))
         return -1;
+    for (size_t i = 0; is_multiplied(r->tensor) && i < n; i++)
+        into[i] *= r->tensor->factor;
     return is_within(into, n, param_limit(r->tensor->param, r->storage)) ? 0 : refuse_tensor(r, err);
 }
 
@@ -97,7 +104,7 @@ static int read_numbers(const struct reading *r, size_t first, size_t n, enum dt
                         struct cairn_error *err)
 {
     enum { BLOCK = 1 << 16 };
-    if (r->found->dtype == to && !r->scale->tensor) {
+    if (r->found->dtype == to && !r->scale->tensor && !is_multiplied(r->tensor)) {
         if (source_read(r->source, r->found, first, n, into, err))
             return -1;
         return param_layout_is_finite(into, to, n) ? 0 : refuse_tensor(r, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parameters whose tensors have more dimensions in the file than in memory, there and back. */
+ * Parameters whose tensors have more dimensions in the file than in memory, there and back; and those that are multiples
+ * of their tensors. */
 #include "nn/param_file.h"
 
 #include "models.h"
@@ -153,11 +154,61 @@ static void another_shape_is_refused(void)
     read_other_shape(6, (const uint64_t[]){ 6, 3, 1, 2, 2, 1 }, "[6, 3, 1, 2, 2, 1]");
 }
 
+/* A matrix and a vector of 4 numbers from `first` on; a file of them is read by parameters of another factor. */
+static int read_multiplied(enum gpu_storage storage, float first, float factor, float got[2][4],
+                           struct cairn_error *err)
+{
+    CLEANUP(params_release) struct params p = { 0 };
+    CLEANUP(param_tensors_release) struct param_tensors saved = { 0 }, wanted = { 0 };
+    CLEANUP(weights_close) struct weights w = { 0 };
+    CLEANUP(source_close) struct tensor_source s = { 0 };
+    CLEANUP(param_report_release) struct param_report report = { 0 };
+    const char *path = in_folder(new_folder(), "multiplied.safetensors");
+    const float numbers[] = { first, -0.5f, 0, 3 };
+    params_add(&p, PARAM_MATRIX, 2, 2, "w");
+    params_add(&p, PARAM_VECTOR, 1, 4, "b");
+    if (weights_open(&w, cpu, &p, storage, WEIGHTS_INT8, err))
+        return -1;
+    for (size_t i = 0; i < 2; i++) {
+        struct param_tensor t = param_tensor_whole(&p.list[i]);
+        param_tensors_add(&saved, &t, "%s", p.list[i].name);
+        t.factor = factor;
+        param_tensors_add(&wanted, &t, "%s", p.list[i].name);
+        CHECK(!weights_put(&w, &p.list[i], numbers, err));
+    }
+    if (param_file_write(&saved, &w, NULL, storage_dtype(storage), path, err) || source_open(&s, path, err) ||
+        param_file_read(&wanted, &w, &s, &(struct param_file_rules){ .under = "" }, &report, err))
+        return -1;
+    for (size_t i = 0; i < 2; i++)
+        CHECK(!weights_get(&w, &p.list[i], got[i], err));
+    return 0;
+}
+
+static void parameters_are_multiples(void)
+{
+    static const enum gpu_storage storages[] = { GPU_F32, GPU_F16, GPU_BF16 };
+    struct cairn_error err = { 0 };
+    float got[2][4] = { { 0 } };
+    for (size_t k = 0; k < ARRAY_LEN(storages); k++) {
+        CHECK(!read_multiplied(storages[k], 2, 16, got, &err));
+        for (size_t i = 0; i < 2; i++)
+            CHECK(got[i][0] == 32 && got[i][1] == -8 && got[i][2] == 0 && got[i][3] == 48);
+        CHECK(!read_multiplied(storages[k], 2, 0, got, &err));
+        CHECK(got[0][0] == 2 && got[1][3] == 3);
+    }
+    /* 16 times 5000 is no f16. */
+    CHECK(!read_multiplied(GPU_F16, 4000, 16, got, &err));
+    CHECK(read_multiplied(GPU_F16, 5000, 16, got, &err) == -1);
+    CHECK_INT(err.code, CAIRN_EFORMAT);
+    CHECK_HAS(err.msg, "too large");
+}
+
 static void all(void)
 {
     RUN(every_rank_comes_back);
     RUN(parts_have_shapes_too);
     RUN(another_shape_is_refused);
+    RUN(parameters_are_multiples);
 }
 
 int main(void)
