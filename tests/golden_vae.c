@@ -5,7 +5,6 @@
 #include "nn/nn_inside.h"
 #include "nn/vae.h"
 #include "nn/weights.h"
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -113,28 +112,14 @@ static int grab(struct nn_watcher *w, struct nn *nn, const struct nn_event *e, s
     return 0;
 }
 
-static double rms_of(const float *got, const float *want, size_t n)
-{
-    double error = 0, all = 0;
-    for (size_t i = 0; i < n; i++) {
-        error += ((double)got[i] - (double)want[i]) * ((double)got[i] - (double)want[i]);
-        all += (double)want[i] * (double)want[i];
-    }
-    return sqrt(error / all);
-}
-
-/* Latents and layers by the largest difference.  Decoded pixels in bf16 by the root of the mean square: the models' last
- * layers have four channels, whose norm can make one number worse than all others; the largest may be 3 %.  It was 2.1 %
- * when this was written, and 7.4 % in an emulation of PyTorch. */
+/* By the largest difference.  In 16 bits decoded pixels have a limit of their own: the models' last layers have four
+ * channels, and where all of them are small, their norm makes one number worse than all others. */
 static void compare(struct golden *c, const char *name, const float *got, const float *want, size_t n)
 {
-    bool is_decoded = str_starts(name, "dec.") && !strstr(name, ".act.") && c->storage == GPU_BF16;
+    bool is_decoded = str_starts(name, "dec.") && !strstr(name, ".act.");
     double share = c->share16;
-    if (is_decoded) {
-        float rms = (float)rms_of(got, want, n), none = 0;
-        golden_compare(c, arena_printf(&c->arena, "%s, rms", name), &rms, &none, 1, 0, 1);
-        c->share16 = 0.03;
-    }
+    if (is_decoded)
+        c->share16 = 0.02;
     golden_compare(c, name, got, want, n, 2e-5, 1);
     c->share16 = share;
 }
@@ -214,7 +199,7 @@ static int run_vae(struct golden *c)
 {
     struct vae_case t = { .c = c };
     size_t n;
-    c->share16 = c->storage == GPU_F16 ? 0.005 : 0.015;
+    c->share16 = 0.005; /* in bf16, too: the VAE computes in f16 then */
     if (!c->weights)
         return cairn_fail(&c->err, CAIRN_EFORMAT, "there are no weights");
     int r = nn_open(&t.nn, c->g, c->storage, &c->err) ||

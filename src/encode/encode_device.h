@@ -33,7 +33,7 @@ struct encode_device {
 };
 
 /* The format to compute in.  A chip without bf16 computes the text encoder in f16, whose residual stream is f32, and the
- * VAE, which has no such stream, in f32. */
+ * VAE in f32. */
 enum gpu_storage encode_storage_on(const struct gpu *g, enum encode_part part);
 
 /* o must outlive it. */

@@ -6,8 +6,10 @@
  * on the size of chunks, but for the rounding of sums where matmuls of another size use another library.  Where memory is short, a frame is divided into tiles that overlap and are blended; that
  * changes the result slightly.  Of a clip whose length is not 4n + 1 the last frames are dropped.
  *
- * Computation is in the storage format of struct nn, sums are in f32.  Results that are not finite, and latents that
- * say nothing (the same everywhere), are errors. */
+ * Where the storage format of struct nn is f32, computation is in f32; else it is in f16, with sums in f32, also for bf16:
+ * that takes the same time, and its rounding is an eighth.  What is 16 bits wide is in the range of f16: rows that were
+ * normalised, and sums of at most a million, which are divided first.  Results that are not finite, and latents that say
+ * nothing (the same everywhere), are errors. */
 #ifndef CAIRN_NN_VAE_H
 #define CAIRN_NN_VAE_H
 

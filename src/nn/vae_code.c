@@ -483,8 +483,11 @@ static int explain(struct clip *c, struct cairn_error *err)
         cairn_fail(err, CAIRN_EFORMAT,
                    "frames %zu to %zu: NaN or Inf in the %s; a second pass did not have them", c->bad_first,
                    c->bad_last, what);
-    return nn->storage == GPU_F16 ? cairn_hint(err, "f16 overflows beyond 65504: compute in bf16 or f32")
-                                  : -1;
+    return c->v->storage == GPU_F16
+               ? cairn_hint(
+                     err,
+                     "the CPU computes in f32, which does not overflow: vae.device: cpu, or --device cpu")
+               : -1;
 }
 
 /* Whether each channel is the same everywhere, which no picture is: borders alone make a difference. */
@@ -518,8 +521,11 @@ static void normalise(const struct clip *c)
 
 static int run_or_explain(struct clip *c, struct cairn_error *err)
 {
+    enum gpu_storage before = vae_enter(c->v);
     int r = run_clip(c, err);
-    return r && c->is_bad ? explain(c, err) : r;
+    r = r && c->is_bad ? explain(c, err) : r;
+    c->v->nn->storage = before;
+    return r;
 }
 
 int vae_encode(struct vae *v, const struct vae_size *size, const struct vae_layout *layout,

@@ -224,12 +224,21 @@ int vae_read_info(const char *path, struct vae_info *out, struct cairn_error *er
 
 /* ---- weights ---- */
 
-static void list_tensors(struct param_tensors *list, const struct vae_table *t, const struct names *names)
+static float factor_of(const struct vae *v, enum vae_factor f)
 {
+    if (f == VAE_AS_IT_IS || v->storage == GPU_F32)
+        return 0;
+    return f == VAE_MULTIPLIED ? 1 / vae_shrink(v) : vae_shrink(v);
+}
+
+static void list_tensors(struct param_tensors *list, const struct vae *v, const struct names *names)
+{
+    const struct vae_table *t = &v->table;
     for (size_t i = 0; i < t->params.n; i++) {
         const struct vae_tensor *at = &t->tensors[i];
         struct param_tensor whole = param_tensor_whole(&t->params.list[i]);
         whole.rank = at->rank;
+        whole.factor = factor_of(v, at->factor);
         memcpy(whole.shape, at->shape, sizeof(at->shape));
         /* One tap and no padding: the file has it as it is. */
         if (at->taps && (at->taps > 1 || at->channels != whole.param->columns)) {
@@ -267,9 +276,9 @@ static int load(struct vae *v, const char *path, bool encoder, bool decoder, str
     if (open_file(&source, path, &tensors.arena, &names, &v->info, err))
         return -1;
     vae_table_make(&v->table, &v->info, encoder, decoder);
-    if (weights_open(&v->weights, v->nn->g, &v->table.params, v->nn->storage, WEIGHTS_INT8, err))
+    if (weights_open(&v->weights, v->nn->g, &v->table.params, v->storage, WEIGHTS_INT8, err))
         return cairn_wrap(err, "%s", path);
-    list_tensors(&tensors, &v->table, &names);
+    list_tensors(&tensors, v, &names);
     struct param_file_rules rules = { .under = names.prefix,
                                       .unused = other_half(&tensors.arena, &names, encoder, decoder) };
     return param_file_read(&tensors, &v->weights, &source, &rules, &report, err);
@@ -285,6 +294,7 @@ int vae_open(struct vae **out, struct nn *nn, const char *path, bool encoder, bo
     if (!v)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", path);
     v->nn = nn;
+    v->storage = nn->storage == GPU_F32 ? GPU_F32 : GPU_F16;
     snprintf(v->path, sizeof(v->path), "%s", file.s);
     if (load(v, file.s, encoder, decoder, err)) {
         vae_close(v);
@@ -312,7 +322,19 @@ const struct vae_info *vae_info(const struct vae *v)
 
 uint64_t vae_weight_bytes(const struct vae *v)
 {
-    return weights_size(&v->table.params, v->nn->storage);
+    return weights_size(&v->table.params, v->storage);
+}
+
+enum gpu_storage vae_enter(const struct vae *v)
+{
+    enum gpu_storage before = v->nn->storage;
+    v->nn->storage = v->storage;
+    return before;
+}
+
+float vae_shrink(const struct vae *v)
+{
+    return v->storage == GPU_F32 ? 1 : 1.0f / VAE_DIVISOR;
 }
 
 void vae_set_repair(struct vae *v, bool repair)

@@ -39,12 +39,19 @@ struct vae_layers {
     size_t n;
 };
 
+/* In 16 bits, sums between blocks that convolutions read are divided by VAE_DIVISOR, so that they may be as large as
+ * 65504 times that.  The weights of a convolution whose result is not divided make up for it; where it is, the bias is
+ * divided, too. */
+enum { VAE_DIVISOR = 16 };
+enum vae_factor { VAE_AS_IT_IS, VAE_MULTIPLIED, VAE_DIVIDED };
+
 /* How a parameter lies in a file. */
 struct vae_tensor {
     const char *diffusers; /* its name; the official one is the parameter's */
     int rank;
     uint64_t shape[5];
     size_t taps, channels, copies;
+    enum vae_factor factor;
 };
 struct vae_table {
     struct params params;
@@ -68,6 +75,7 @@ struct vae_slot {
 
 struct vae {
     struct nn *nn;
+    enum gpu_storage storage; /* f16 or f32; nn has it while ops are queued */
     struct vae_slot slots[VAE_SLOTS];
     struct gpu_stream *until; /* to wait for a slot alone */
     struct vae_info info;
@@ -77,6 +85,11 @@ struct vae {
     bool repair;    /* what is not finite becomes 0, and is counted */
     uint64_t repaired;
 };
+
+/* Gives nn the format of the VAE, and returns its own, which it must get back. */
+enum gpu_storage vae_enter(const struct vae *v);
+/* What 16-bit sums are multiplied by; 1 in f32. */
+float vae_shrink(const struct vae *v);
 
 int vae_slots_open(struct vae *v, size_t in_bytes, size_t out_bytes, struct cairn_error *err);
 void vae_slots_close(struct vae *v);
@@ -106,8 +119,9 @@ struct vae_stream {
 };
 
 /* Sums run from block to block in f32 whatever the storage (`wide`): rounded after each block, they would be most of the
- * error.  What convolutions read has the storage format; pixels and latents, the input of everything, are read as two
- * numbers, rounded and the rest of it, by channels that have the same weights. */
+ * error.  What convolutions read has the storage format: norms of rows, and sums divided by VAE_DIVISOR.  Pixels and
+ * latents, the input of everything, are read as two numbers, rounded and the rest of it, by channels that have the same
+ * weights. */
 struct vae_activation {
     size_t at;
     size_t frames, height, width, channels;
@@ -146,15 +160,21 @@ struct vae_shortcut { /* of f32 */
     bool up;
 };
 int vae_shortcut(struct nn *nn, const struct vae_shortcut *s, struct cairn_error *err);
-/* softmax(scale x) of f32 rows in place, and then in the storage format. */
-int vae_softmax(struct nn *nn, void *y, float *x, size_t rows, size_t columns, float scale,
-                struct cairn_error *err);
+/* softmax(scale x) of f32 rows in place, and then times `factor` in the storage format; in f32 the factor is 1. */
+struct vae_softmax {
+    void *y;
+    float *x;
+    size_t rows, columns;
+    float scale, factor;
+};
+int vae_softmax(struct nn *nn, const struct vae_softmax *s, struct cairn_error *err);
 /* y[row] = x[row] rounded, and the rest of it. */
 int vae_split(struct nn *nn, void *y, const float *x, size_t rows, size_t channels, struct cairn_error *err);
 /* y += x, both f32. */
 int vae_add(struct nn *nn, float *y, const float *x, size_t n, struct cairn_error *err);
-int vae_narrow(struct nn *nn, void *y, const float *x, size_t n, struct cairn_error *err);
-int vae_widen(struct nn *nn, float *y, const void *x, size_t n, struct cairn_error *err);
+/* y = factor x. */
+int vae_narrow(struct nn *nn, void *y, const float *x, size_t n, float factor, struct cairn_error *err);
+int vae_widen(struct nn *nn, float *y, const void *x, size_t n, float factor, struct cairn_error *err);
 /* y[f][half][row] = x[f][row][half]: frames whose channels hold two frames each. */
 int vae_split_frames(struct nn *nn, void *y, const void *x, size_t frames, size_t rows, size_t channels,
                      struct cairn_error *err);

@@ -74,6 +74,17 @@ static struct vae_weights add_conv(struct maker *m, const struct kernel *k, size
     };
 }
 
+/* One that reads divided sums and writes sums that are not, and one that writes divided ones as well. */
+static void multiply(struct maker *m, struct vae_weights w)
+{
+    m->t->tensors[w.w].factor = VAE_MULTIPLIED;
+}
+
+static void divide(struct maker *m, struct vae_weights w)
+{
+    m->t->tensors[w.b].factor = VAE_DIVIDED;
+}
+
 static size_t add_norm(struct maker *m, size_t channels, int rank, struct name part)
 {
     struct vae_tensor w = { .rank = rank, .shape = { channels, 1, 1, 1 } };
@@ -113,8 +124,10 @@ static void add_residual(struct maker *m, size_t in, size_t out, struct name nam
     l->conv[0] = add_conv(m, &cube, in, out, (struct name){ "residual.2", "conv1" });
     l->norm[1] = add_norm(m, out, 4, (struct name){ "residual.3", "norm2" });
     l->conv[1] = add_conv(m, &cube, out, out, (struct name){ "residual.6", "conv2" });
-    if (in != out)
+    if (in != out) {
         l->conv[2] = add_conv(m, &one, in, out, (struct name){ "shortcut", "conv_shortcut" });
+        multiply(m, l->conv[2]);
+    }
 }
 
 static void add_attention(struct maker *m, size_t channels, struct name name)
@@ -133,6 +146,11 @@ static void add_resample(struct maker *m, enum vae_op op, size_t in, size_t out,
     if (time)
         l->conv[1] =
             add_conv(m, &line, in, op == VAE_UP ? 2 * in : in, (struct name){ "time_conv", "time_conv" });
+    /* On the way up time comes first, on the way down last. */
+    size_t last = op == VAE_DOWN && time ? 1 : 0;
+    multiply(m, l->conv[last]);
+    if (time)
+        divide(m, l->conv[1 - last]);
 }
 
 static void add_stage_end(struct maker *m, enum vae_op op, size_t in, size_t out, bool time, bool space,

@@ -85,16 +85,16 @@ int vae_add(struct nn *nn, float *y, const float *x, size_t n, struct cairn_erro
     return nn_launch(nn, &launch, err);
 }
 
-int vae_narrow(struct nn *nn, void *y, const float *x, size_t n, struct cairn_error *err)
+int vae_narrow(struct nn *nn, void *y, const float *x, size_t n, float factor, struct cairn_error *err)
 {
-    struct narrow_args args = { .y = y, .x = x, .n = (k_i64)n };
-    return NN_LAUNCH(nn, "narrow", nn_grid_over(n), args, NN_OUT(y, n, 3), err);
+    struct narrow_scaled_args args = { .y = y, .x = x, .n = (k_i64)n, .factor = factor };
+    return NN_LAUNCH(nn, "narrow_scaled", nn_grid_over(n), args, NN_OUT(y, n, 3), err);
 }
 
-int vae_widen(struct nn *nn, float *y, const void *x, size_t n, struct cairn_error *err)
+int vae_widen(struct nn *nn, float *y, const void *x, size_t n, float factor, struct cairn_error *err)
 {
-    struct widen_args args = { .y = y, .x = x, .n = (k_i64)n };
-    struct nn_launch launch = { .kernel = "widen",
+    struct widen_scaled_args args = { .y = y, .x = x, .n = (k_i64)n, .factor = factor };
+    struct nn_launch launch = { .kernel = "widen_scaled",
                                 .storage = nn->storage,
                                 .grid = nn_grid_over(n),
                                 .args = &args,
@@ -104,24 +104,23 @@ int vae_widen(struct nn *nn, float *y, const void *x, size_t n, struct cairn_err
     return nn_launch(nn, &launch, err);
 }
 
-int vae_softmax(struct nn *nn, void *y, float *x, size_t rows, size_t columns, float scale,
-                struct cairn_error *err)
+int vae_softmax(struct nn *nn, const struct vae_softmax *s, struct cairn_error *err)
 {
-    struct softmax_args args = { .y = nn->storage == GPU_F32 ? y : x,
-                                 .x = x,
-                                 .rows = (k_i64)rows,
-                                 .columns = (k_i64)columns,
-                                 .rows_per_matrix = (k_i64)rows,
-                                 .scale = scale };
+    struct softmax_args args = { .y = nn->storage == GPU_F32 ? s->y : s->x,
+                                 .x = s->x,
+                                 .rows = (k_i64)s->rows,
+                                 .columns = (k_i64)s->columns,
+                                 .rows_per_matrix = (k_i64)s->rows,
+                                 .scale = s->scale };
     struct nn_launch launch = { .kernel = "softmax",
                                 .storage = GPU_F32,
-                                .grid = { .x = (unsigned)K_WHOLE_GROUPS(rows, columns) },
+                                .grid = { .x = (unsigned)K_WHOLE_GROUPS(s->rows, s->columns) },
                                 .args = &args,
                                 .args_size = sizeof(args),
-                                NN_OUT(args.y, rows * columns, 2) };
+                                NN_OUT(args.y, s->rows * s->columns, 2) };
     if (nn_launch(nn, &launch, err))
         return -1;
-    return nn->storage == GPU_F32 ? 0 : vae_narrow(nn, y, x, rows * columns, err);
+    return nn->storage == GPU_F32 ? 0 : vae_narrow(nn, s->y, s->x, s->rows * s->columns, s->factor, err);
 }
 
 int vae_split_frames(struct nn *nn, void *y, const void *x, size_t frames, size_t rows, size_t channels,

@@ -11,7 +11,10 @@
 /* The model divides by the length of a row, 1e-12 at least; this is less than what rounding does. */
 #define NORM_EPSILON 1e-24f
 
-enum { SCORES_MOST = 64 << 20 }; /* bytes of f32 scores in attention; a row if that is more */
+enum {
+    SCORES_MOST = 64 << 20, /* bytes of f32 scores in attention; a row if that is more */
+    SHARES_FACTOR = 1024,   /* of 16-bit shares: those of a large frame would be subnormal */
+};
 
 /* ---- memory ---- */
 
@@ -222,7 +225,7 @@ static int copy_frame(struct vae_pass *p, const struct vae_activation *y, const 
     return p->dry ? 0 : gpu_copy(nn->g, nn->stream, vae_at(p, y), vae_at(p, x), frame_bytes(p, x), err);
 }
 
-/* x in the storage format: a copy, unless that is f32. */
+/* Sums in the storage format: a copy that is divided, unless that is f32. */
 static int narrow(struct vae_pass *p, const struct vae_activation *x, struct vae_activation *y,
                   struct cairn_error *err)
 {
@@ -231,7 +234,8 @@ static int narrow(struct vae_pass *p, const struct vae_activation *x, struct vae
     if (elem_bytes(p, y) == sizeof(float))
         return 0;
     *y = reserve(p, *y);
-    return p->dry ? 0 : vae_narrow(p->v->nn, vae_at(p, y), vae_at(p, x), vae_numbers(x), err);
+    return p->dry ? 0
+                  : vae_narrow(p->v->nn, vae_at(p, y), vae_at(p, x), vae_numbers(x), vae_shrink(p->v), err);
 }
 
 /* The same for an x that nobody needs then. */
@@ -416,6 +420,7 @@ static int attend(struct vae_pass *p, const struct attention *a, size_t first, s
 {
     struct nn *nn = p->v->nn;
     size_t elem = nn_elem_bytes(nn), stride = 3 * a->channels;
+    float factor = nn->storage == GPU_F32 ? 1 : SHARES_FACTOR;
     struct gemm_args scores = { .c = a->scores,
                                 .a = a->qkv + first * stride * elem,
                                 .b = a->qkv + a->channels * elem,
@@ -437,9 +442,14 @@ static int attend(struct vae_pass *p, const struct attention *a, size_t first, s
                              .a_stride = (k_i64)a->rows,
                              .b_stride = (k_i64)stride,
                              .c_stride = (k_i64)a->channels,
-                             .alpha = 1 };
-    return nn_gemm(nn, "scores", &scores, NULL, err) ||
-                   vae_softmax(nn, a->shares, a->scores, n, a->rows, 1 / sqrtf((float)a->channels), err) ||
+                             .alpha = 1 / factor };
+    struct vae_softmax softmax = { .y = a->shares,
+                                   .x = a->scores,
+                                   .rows = n,
+                                   .columns = a->rows,
+                                   .scale = 1 / sqrtf((float)a->channels),
+                                   .factor = factor };
+    return nn_gemm(nn, "scores", &scores, NULL, err) || vae_softmax(nn, &softmax, err) ||
                    nn_gemm(nn, "attend", &out, NULL, err)
                ? -1
                : 0;
@@ -497,7 +507,8 @@ static int halve_frames(struct vae_pass *p, const struct vae_layer *l, struct va
                               .stride = { 2, 1, 1 },
                               .pad = { 1, 0, 0 },
                               .keep = 1 };
-    if (alone && !p->dry && vae_widen(p->v->nn, vae_at(p, &y), vae_at(p, x), rows * l->out, err))
+    if (alone && !p->dry &&
+        vae_widen(p->v->nn, vae_at(p, &y), vae_at(p, x), rows * l->out, 1 / vae_shrink(p->v), err))
         return -1;
     if (x->frames > alone) {
         if (conv(p, &time, err))

@@ -81,6 +81,7 @@ struct vae_parts vae_parts_of(const struct vae *v, bool encode, const struct vae
     struct vae_chunk_io none = { 0 };
     struct cairn_error ignored;
     size_t n = vae_chunks(latent.frames, l->chunk);
+    enum gpu_storage before = vae_enter(v);
     /* All after the first few are alike, but for the last. */
     for (size_t k = 0; k < n; k++) {
         if (k >= DRY_CHUNKS && k + 1 < n)
@@ -91,6 +92,7 @@ struct vae_parts vae_parts_of(const struct vae *v, bool encode, const struct vae
         (void)vae_run_chunk(&pass, encode, l->tile_height / v->info.stride, l->tile_width / v->info.stride,
                             &c, &none, &ignored);
     }
+    v->nn->storage = before;
     return (struct vae_parts){ memory.most, stream.bytes, pass.work, pass.packed };
 }
 

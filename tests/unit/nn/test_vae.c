@@ -222,13 +222,14 @@ static void plans_are_what_is_used(void)
 {
     struct vae_size size = { 9, 64, 64 };
     for (size_t i = 0; i < 2; i++)
-        for (int which = 0; which < 4; which++) {
+        for (int which = 0; which < 8; which++) {
             bool encoder = which % 2;
-            size_t chunk = which < 2 ? 1 : 2, n;
+            size_t chunk = which % 4 < 2 ? 1 : 2, n;
+            enum gpu_storage storage = which < 4 ? GPU_F32 : GPU_BF16;
             struct gpu *g;
             struct nn nn;
             struct cairn_error err = { 0 };
-            REQUIRE(!gpu_open("cpu", &g, &err) && !nn_open(&nn, g, GPU_F32, &err));
+            REQUIRE(!gpu_open("cpu", &g, &err) && !nn_open(&nn, g, storage, &err));
             struct vae *v = open_vae(&nn, versions[i]);
             REQUIRE(v);
             struct vae_layout l = whole(&size, chunk);
@@ -274,6 +275,105 @@ static void plans_fit_their_budget(void)
     CHECK(!vae_layout_bytes(v, true, &size, &a, &err) && !vae_layout_bytes(v, true, &longer, &b, &err));
     CHECK_INT(a.bytes, b.bytes);
     vae_close(v);
+}
+
+/* bf16 is computed as f16 is, and nn is left as it was. */
+static void bf16_is_computed_in_f16(void)
+{
+    struct vae_size size = { 5, 16, 32 };
+    struct vae_layout l = whole(&size, 2);
+    struct cairn_error err = { 0 };
+    struct nn half;
+    REQUIRE(!nn_open(&half, cpu, GPU_F16, &err) && !blas_force(half.blas, "cpu", &err));
+    for (size_t i = 0; i < 2; i++) {
+        struct vae *v = open_vae(&bf16, versions[i]), *h = open_vae(&half, versions[i]);
+        REQUIRE(v && h);
+        size_t n, pixels;
+        CHECK(!vae_layout_bytes(v, false, &size, &l, &err));
+        CHECK_INT(bf16.storage, GPU_BF16);
+        float *a = encode(v, size, &l, &n), *b = encode(h, size, &l, &n);
+        float *x = decode(v, size, &l, &pixels), *y = decode(h, size, &l, &pixels);
+        CHECK(!memcmp(a, b, n * sizeof(*a)) && !memcmp(x, y, pixels * sizeof(*x)));
+        CHECK_INT(bf16.storage, GPU_BF16);
+        free(a);
+        free(b);
+        free(x);
+        free(y);
+        vae_close(v);
+        vae_close(h);
+    }
+    nn_close(&half);
+}
+
+static void multiply_weights(struct vae *v, const char *name, float by)
+{
+    const struct param *p = params_find(&v->table.params, name);
+    struct cairn_error err = { 0 };
+    REQUIRE(p);
+    size_t n = p->rows * p->columns;
+    float *w = malloc(n * sizeof(*w));
+    CHECK(!weights_get(&v->weights, p, w, &err));
+    for (size_t i = 0; i < n; i++)
+        w[i] *= by;
+    CHECK(!weights_put(&v->weights, p, w, &err));
+    free(w);
+}
+
+static double largest(const float *x, size_t n)
+{
+    double most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, fabs((double)x[i]));
+    return most;
+}
+
+/* Sees the largest sum that leaves a convolution in f32. */
+struct sums_watcher {
+    struct nn_watcher watcher;
+    double most;
+};
+static int see_sums(struct nn_watcher *w, struct nn *nn, const struct nn_event *e, struct cairn_error *err)
+{
+    struct sums_watcher *s = (struct sums_watcher *)w;
+    if (gpu_wait(nn->g, nn->stream, err))
+        return -1;
+    if (str_eq(e->op, "conv") && e->storage == GPU_F32)
+        s->most = fmax(s->most, largest(e->out[0].at, e->out[0].n));
+    return 0;
+}
+
+/* The sums between blocks may be larger than f16 can hold, in both directions. */
+static void large_sums_are_no_overflow(void)
+{
+    struct vae_size size = { 5, 32, 32 };
+    struct vae_layout l = whole(&size, 2);
+    for (size_t i = 0; i < 2; i++) {
+        struct vae *v = open_vae(&f32, versions[i]), *h = open_vae(&bf16, versions[i]), *both[] = { v, h };
+        REQUIRE(v && h);
+        for (size_t k = 0; k < 2; k++) {
+            multiply_weights(both[k], "encoder.conv1.weight", 1e5f);
+            multiply_weights(both[k], "decoder.conv1.weight", 1e5f);
+        }
+        struct sums_watcher sums = { .watcher = { see_sums } };
+        size_t n, pixels;
+        bf16.watcher = &sums.watcher;
+        float *a = encode(h, size, &l, &n);
+        CHECK(sums.most > 65504 && sums.most < 1e6);
+        sums.most = 0;
+        float *x = decode(h, size, &l, &pixels);
+        CHECK(sums.most > 65504 && sums.most < 1e6);
+        bf16.watcher = NULL;
+        float *b = encode(v, size, &l, &n), *y = decode(v, size, &l, &pixels);
+        printf("# %d: differences: %.4f and %.4f\n", versions[i], difference(a, b, n),
+               difference(x, y, pixels));
+        CHECK(difference(a, b, n) < 0.005 && difference(x, y, pixels) < 0.01);
+        free(a);
+        free(b);
+        free(x);
+        free(y);
+        vae_close(v);
+        vae_close(h);
+    }
 }
 
 static void nan_is_named(void)
@@ -516,6 +616,8 @@ static void all(void)
     RUN(shares_add_up);
     RUN(plans_are_what_is_used);
     RUN(plans_fit_their_budget);
+    RUN(bf16_is_computed_in_f16);
+    RUN(large_sums_are_no_overflow);
     RUN(nan_is_named);
     RUN(constant_latents_are_refused);
     RUN(diffusers_names_are_right);
