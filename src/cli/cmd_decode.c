@@ -56,7 +56,7 @@ static int decode_all(const struct options *w, char **files, int n, struct gpu *
     struct decode_options o = {
         .device = { .part = ENCODE_VAE,
                     .g = g,
-                    .storage = encode_storage_on(g, ENCODE_VAE),
+                    .storage = encode_storage_on(g),
                     .budget = device_memory_apply(g, 0),
                     .host_budget = device_memory_host(),
                     .sink = &stderr_messages },

@@ -16,14 +16,12 @@ const char *encode_part_name(enum encode_part part)
     return part == ENCODE_TEXT ? "the text encoder" : "the VAE";
 }
 
-enum gpu_storage encode_storage_on(const struct gpu *g, enum encode_part part)
+enum gpu_storage encode_storage_on(const struct gpu *g)
 {
     const struct gpu_info *i = g ? gpu_info(g) : NULL;
     if (!i || i->api == GPU_API_HOST)
         return GPU_F32;
-    if (i->chip && i->chip->train_f16)
-        return part == ENCODE_TEXT ? GPU_F16 : GPU_F32;
-    return GPU_BF16;
+    return i->chip && i->chip->train_f16 ? GPU_F16 : GPU_BF16;
 }
 
 bool encode_device_on_cpu(const struct encode_device *d)

@@ -32,9 +32,8 @@ struct encode_device {
     struct nn nn;
 };
 
-/* The format to compute in.  A chip without bf16 computes the text encoder in f16, whose residual stream is f32, and the
- * VAE in f32. */
-enum gpu_storage encode_storage_on(const struct gpu *g, enum encode_part part);
+/* The format to compute in.  A chip without bf16 computes in f16: sums between blocks are f32 in both encoders. */
+enum gpu_storage encode_storage_on(const struct gpu *g);
 
 /* o must outlive it. */
 int encode_device_open(struct encode_device *d, const struct encode_device_options *o,

@@ -229,7 +229,7 @@ static struct decode_options vae_options(const struct wan_job *t)
         .device = { .part = ENCODE_VAE,
                     .g = e->nn->g,
                     .on_cpu = t->keys.vae.device == WAN_ENCODER_CPU,
-                    .storage = encode_storage_on(e->nn->g, ENCODE_VAE),
+                    .storage = encode_storage_on(e->nn->g),
                     .budget = task_free_bytes(e),
                     .host_budget = e->host_bytes,
                     .sink = &e->sink },

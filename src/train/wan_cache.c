@@ -281,7 +281,7 @@ int wan_cache_prompts(const struct job_config *c, const struct sample_prompt *pr
         return -1;
     *out = (struct cache_job){
         .text = { k->model.text_encoder_path, k->text_encoder.device == WAN_ENCODER_CPU,
-                  encode_storage_on(g, ENCODE_TEXT) },
+                  encode_storage_on(g) },
         .tokenizer_path = or_null(k->model.tokenizer_path),
         .dtype = dtypes[k->cache.dtype],
         .g = g,
@@ -302,8 +302,8 @@ int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gp
         read_wants_image(c, &wants_image, err))
         return -1;
     out->dataset = d;
-    out->vae = (struct cache_encoder){ k->model.vae_path, k->vae.device == WAN_ENCODER_CPU,
-                                       encode_storage_on(g, ENCODE_VAE) };
+    out->vae =
+        (struct cache_encoder){ k->model.vae_path, k->vae.device == WAN_ENCODER_CPU, encode_storage_on(g) };
     out->image = wants_image;
     out->repair = k->cache.repair;
     return 0;
