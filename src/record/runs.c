@@ -85,6 +85,8 @@ int run_info_write(const char *dir, const struct run_info *info, struct cairn_er
     add_count(o, "pid", (uint64_t)info->pid);
     json_add_text(o, "state", state_names[info->state]);
     add_count(o, "steps", info->steps);
+    add_count(o, "control_seq", info->control_seq);
+    add_count(o, "stop_at_step", info->stop_at_step);
     json_add_text(o, "cairn_version", info->cairn_version);
     CLEANUP(mem_free) char *line = json_to_string(o);
     const char *text = arena_printf(&a, "%s\n", line);
@@ -113,6 +115,8 @@ int run_info_read(const char *dir, struct arena *a, struct run_info *out, struct
         .workaround = arena_strdup(a, json_text(json_get(o, "workaround"))),
         .parameters = whole(json_get(o, "parameters")),
         .steps = whole(json_get(o, "steps")),
+        .control_seq = whole(json_get(o, "control_seq")),
+        .stop_at_step = whole(json_get(o, "stop_at_step")),
         .started = parse_time(json_text(json_get(o, "started"))),
         .finished = parse_time(json_text(json_get(o, "finished"))),
         .pid = json_int(json_get(o, "pid"), 0),

@@ -23,6 +23,8 @@ struct run_info {
     const char *name, *config_hash, *model, *device, *cairn_version;
     const char *workaround; /* in force since its device failed */
     uint64_t parameters, steps;
+    uint64_t control_seq;      /* the last order of control.json that was obeyed */
+    uint64_t stop_at_step;     /* where one says that the run stops, if it has not yet */
     int64_t started, finished; /* seconds since 1970 */
     int64_t pid;
     enum run_state state;

@@ -43,6 +43,8 @@ static void comes_back(void)
     struct run_info info = an_info("ein \"Lauf\"", RUN_STOPPED), back;
     struct cairn_error err = { 0 };
     info.finished = 1763200060;
+    info.control_seq = 7;
+    info.stop_at_step = 500;
     REQUIRE(!run_info_write(dir, &info, &err));
     REQUIRE(!run_info_read(dir, &a, &back, &err));
     CHECK_STR(back.name, info.name);
@@ -52,6 +54,8 @@ static void comes_back(void)
     CHECK_STR(back.cairn_version, "0.1.0");
     CHECK_INT(back.parameters, 12000000);
     CHECK_INT(back.steps, 1000);
+    CHECK_INT(back.control_seq, 7);
+    CHECK_INT(back.stop_at_step, 500);
     CHECK_INT(back.started, 1763200000);
     CHECK_INT(back.finished, 1763200060);
     CHECK_INT(back.pid, getpid());
