@@ -56,7 +56,9 @@ static void catch_signals(void)
 
 static int exit_of(enum train_end end)
 {
-    return end == TRAIN_STOPPED ? 128 + stop_signal : EXIT_FINE;
+    if (end != TRAIN_STOPPED)
+        return EXIT_FINE;
+    return 128 + (stop_signal ? stop_signal : SIGINT); /* or control.json asked for it */
 }
 
 static int train(struct train_args *args, struct arena *a)

@@ -8,6 +8,7 @@
 #include "os/info.h"
 #include "os/list.h"
 #include "os/path.h"
+#include "record/control.h"
 #include "record/runs.h"
 #include "run/journal.h"
 #include "start/open_device.h"
@@ -28,10 +29,14 @@ static bool (*is_stopped)(void);
 
 /* ---- the folder of the run ---- */
 
+/* An order for a run may be there before the run. */
 static bool is_empty(const char *dir)
 {
     CLEANUP(os_list_close) struct os_list *l = os_list_open(dir, 0);
-    return !l || !os_list_next(l);
+    for (const char *name; l && (name = os_list_next(l));)
+        if (!str_eq(name, CONTROL_FILE))
+            return false;
+    return true;
 }
 
 /* runs/NAME, or runs/NAME-2 and so on if that is taken. */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The state of a training job: its task with data and model, optimizers, a workspace, files.
  *
- * job.c opens and closes it, job_memory.c fits it into memory, steps.c runs its steps, train.c runs it from
- * start to end. */
+ * job.c opens and closes it, job_memory.c fits it into memory, job_control.c reads what others ask of it,
+ * steps.c runs its steps, train.c runs it from start to end. */
 #ifndef CAIRN_TRAIN_JOB_H
 #define CAIRN_TRAIN_JOB_H
 
+#include "record/control.h"
 #include "record/run_log.h"
+#include "record/runs.h"
 #include "record/ticker.h"
 #include "train/checkpoint.h"
 #include "train/memory_plan.h"
@@ -57,6 +59,10 @@ struct job {
     char note[512];
     double work_left; /* of the steps to come, where a task says how much work each is */
     double switch_s;  /* spent since the last line on bringing the weights of a base; 0: none */
+
+    struct control control;
+    uint64_t stop_at; /* the step after which an order stops the run; 0: none */
+    int64_t started;  /* seconds since 1970 */
 
     uint64_t saved_step; /* of the last checkpoint, whether it could be written or not */
     bool unsaved;        /* worth saving the same step again */
@@ -132,6 +138,22 @@ void job_record_memory(const struct job *j, struct step_record *m);
 /* Print the planned memory; at the end, the memory used. */
 void job_say_plan(struct job *j);
 void job_say_used(struct job *j);
+
+/* ---- job_control.c ---- */
+
+/* Goes on where an earlier process of a resumed run was. */
+void job_open_control(struct job *j);
+/* After a step: what control.json newly asks to be done after it; seq 0: nothing. */
+struct control_order job_next_order(struct job *j);
+/* Logs an order that was obeyed. */
+void job_log_order(struct job *j, const struct control_order *order);
+/* Whether an order stops the run here.  Where it ends by itself, it does not. */
+bool job_is_stop_due(const struct job *j);
+
+/* ---- train.c ---- */
+
+/* Writes run.json. */
+int job_write_info(struct job *j, enum run_state state, struct cairn_error *err);
 
 /* ---- steps.c ---- */
 

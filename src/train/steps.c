@@ -502,17 +502,21 @@ int job_run_steps(struct job *j, enum train_end *end, struct cairn_error *err)
         warn_copies(j);
         job_warn_fragmented(j);
         struct step_record m = record_of(j, &s);
+        struct control_order order = job_next_order(j);
         note_due(j);
+        j->state.sample_due |= order.sample;
         if (do_what_is_due(j, &m, err))
             return -1;
         stop_early = should_stop_early(j);
-        bool stop = j->o->is_stopped && j->o->is_stopped();
-        if (is_due(j, j->c->checkpoint.every) || is_task_save_due(j) || stop || stop_early ||
+        bool stop = (j->o->is_stopped && j->o->is_stopped()) || job_is_stop_due(j);
+        if (is_due(j, j->c->checkpoint.every) || is_task_save_due(j) || order.save || stop || stop_early ||
             job_host_is_short(j)) {
             bool last = stop || stop_early || j->state.step == (uint64_t)j->c->train.steps;
             if (save(j, stop, err) || (!last && job_restore(j, err)))
                 return -1;
         }
+        if (order.seq)
+            job_log_order(j, &order);
         if (stop) {
             *end = TRAIN_STOPPED;
             return 0;

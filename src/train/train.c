@@ -85,22 +85,26 @@ static const char *run_name(const struct job *j)
     return j->c->run.name[0] ? j->c->run.name : path_name(j->o->dir);
 }
 
-static struct run_info info_of(struct job *j, enum run_state state, int64_t started)
+int job_write_info(struct job *j, enum run_state state, struct cairn_error *err)
 {
-    return (struct run_info){
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct run_info info = {
         .name = run_name(j),
         .config_hash = j->config_hash,
-        .model = j->task->ops->label(j->task, &j->arena),
+        .model = j->task->ops->label(j->task, &a),
         .device = gpu_info(j->o->g)->name,
         .workaround = j->o->workaround,
         .cairn_version = j->o->version,
         .parameters = model_parameters(j->task->model),
         .steps = (uint64_t)j->c->train.steps,
-        .started = started,
+        .control_seq = j->control.obeyed,
+        .stop_at_step = j->stop_at,
+        .started = j->started,
         .finished = state == RUN_RUNNING ? 0 : (int64_t)time(NULL),
         .pid = getpid(),
         .state = state,
     };
+    return run_info_write(j->o->dir, &info, err);
 }
 
 static int open_all(struct job *j, char *from, struct cairn_error *err)
@@ -159,11 +163,11 @@ static void watch_checkpoints(struct job *j, const char *from)
 
 static int run_open_job(struct job *j, const char *from, enum train_end *end, struct cairn_error *err)
 {
-    int64_t started = (int64_t)time(NULL);
-    struct run_info info = info_of(j, RUN_RUNNING, started);
     struct cairn_error ignored;
+    j->started = (int64_t)time(NULL);
+    job_open_control(j);
     if (run_log_open(j->o->dir, j->state.step + 1, &j->log, err) || write_config(j, err) ||
-        (j->task->ops->keep && j->task->ops->keep(j->task, err)) || run_info_write(j->o->dir, &info, err) ||
+        (j->task->ops->keep && j->task->ops->keep(j->task, err)) || job_write_info(j, RUN_RUNNING, err) ||
         checkpoints_open(j->o->dir, (size_t)j->c->checkpoint.keep, j->c->checkpoint.async, &j->checkpoints,
                          err))
         return -1;
@@ -182,8 +186,9 @@ static int run_open_job(struct job *j, const char *from, enum train_end *end, st
         job_save_after_failure(j, err);
     ticker_end(&j->ticker);
     j->ticker.out = NULL;
-    info = info_of(j, r ? RUN_CRASHED : *end == TRAIN_STOPPED ? RUN_STOPPED : RUN_FINISHED, started);
-    run_info_write(j->o->dir, &info, &ignored);
+    if (!r && j->state.step >= j->stop_at)
+        j->stop_at = 0;
+    job_write_info(j, r ? RUN_CRASHED : *end == TRAIN_STOPPED ? RUN_STOPPED : RUN_FINISHED, &ignored);
     return r ? r : finish(j, *end, err);
 }
 
