@@ -5,10 +5,8 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "report/samples.h"
-#include "start/device_memory.h"
-#include "start/own_env.h"
+#include "start/sample.h"
 #include "start/watch_calls.h"
-#include "train/loaded_model.h"
 #include "train/task_gpt.h"
 #include "train/wan_sample.h"
 #include "base/clock.h"
@@ -18,10 +16,10 @@
 #include <unistd.h>
 
 struct options {
-    struct loaded_model_options trained;
-    const char *device, *temperature;
-    struct opt_list prompts;
-    int tokens, top_k, seed, hang_after_s;
+    struct start_sample_options start;
+    const char *temperature;
+    struct opt_list prompts, set;
+    int tokens, top_k, seed;
     bool json;
     /* Of video models. */
     const char *size, *steps, *cfg, *negative, *image, *lora_scale, *out;
@@ -129,10 +127,10 @@ static int adjust(void *ctx, struct job_config *c, struct cairn_error *err)
     bool video = task_of(c) == &task_wan;
     bool of_video = w->size || w->steps || w->cfg || w->negative || w->image || w->lora_scale || w->out ||
                     w->no_lora || w->loras.n;
-    bool of_text = w->tokens >= 0 || w->temperature || w->top_k >= 0 || w->trained.tokenizer;
+    bool of_text = w->tokens >= 0 || w->temperature || w->top_k >= 0 || w->start.model.tokenizer;
     if (video ? of_text : of_video)
         return cairn_fail(err, CAIRN_EUSAGE, "%s is a model of %s; an option is for the other kind",
-                          w->trained.what, video ? "videos" : "text");
+                          w->start.model.what, video ? "videos" : "text");
     return video ? adjust_video(w, c, err) : 0;
 }
 
@@ -159,9 +157,9 @@ static int sample_video(const struct options *w, struct loaded_model *t, struct 
     struct progress p = { .terminal = isatty(STDERR_FILENO) };
     const struct sample_file *made;
     size_t n, asked;
-    struct wan_sample_job job = { w->out ? w->out : "samples", t->step, show_progress, &p };
+    struct wan_sample_job job = { w->out ? w->out : "samples", show_progress, &p };
     fprintf(stderr, "%s, on %s\n", t->weights, gpu_info(t->options.g)->name);
-    if (wan_sample_saved(t->job.task, &job, &made, &n, &asked, err))
+    if (wan_sample_saved(t, &job, &made, &n, &asked, err))
         return -1;
     if (w->json)
         print_report(report_video_samples(t->weights, t->step, job.dir, made, n));
@@ -175,19 +173,15 @@ static int run_sample(struct options *w)
     struct cairn_error err = { 0 };
     struct loaded_model t = { 0 };
     CLEANUP(arena_release) struct arena a = { 0 };
-    own_env_apply(&stderr_messages);
-    w->trained.talk = stderr;
-    int r = watch_calls(w->hang_after_s, NULL, &stderr_messages, &err) ||
-            gpu_open(w->device ? w->device : "auto", &w->trained.g, &err);
-    if (!r) {
-        w->trained.budget_bytes = device_memory_apply(w->trained.g, 0);
-        w->trained.adjust = adjust;
-        w->trained.ctx = w;
-        r = loaded_model_open(&t, &w->trained, &err) ||
+    w->start.changes.set = w->set.item;
+    w->start.changes.n_set = w->set.n;
+    w->start.model.talk = stderr;
+    w->start.messages = &stderr_messages;
+    w->start.adjust = adjust;
+    w->start.ctx = w;
+    int r = start_sample_open(&t, &w->start, &err) ||
             (t.job.task->ops == &task_wan ? sample_video(w, &t, &err) : sample(w, &t, &a, &err));
-    }
-    loaded_model_close(&t);
-    gpu_close(w->trained.g);
+    start_sample_close(&t);
     return r ? print_error(&err) : EXIT_FINE;
 }
 
@@ -200,7 +194,10 @@ static bool is_temperature(const char *text)
 
 int cmd_sample(int argc, char **argv)
 {
-    struct options w = { .tokens = -1, .top_k = -1, .seed = -1, .hang_after_s = WATCH_DEFAULT_S };
+    struct options w = { .tokens = -1,
+                         .top_k = -1,
+                         .seed = -1,
+                         .start = { .changes.steps = -1, .hang_after_s = WATCH_DEFAULT_S } };
     int rest;
     const struct opt_row rows[] = {
         OPT_LIST('p', "prompt", &w.prompts, "TEXT",
@@ -221,10 +218,12 @@ int cmd_sample(int argc, char **argv)
         OPT_FLAG(0, "no-lora", &w.no_lora, "video: the base model alone"),
         OPT_LIST(0, "lora", &w.loras, "FILE[:SCALE]", "video: one more LoRA; may be repeated"),
         OPT_STR('o', "out", &w.out, "DIR", "video: folder for the files (default: samples)"),
-        OPT_FLAG(0, "ema", &w.trained.average, "use the moving average (EMA) of the weights"),
-        OPT_STR(0, "tokenizer", &w.trained.tokenizer, "FILE", "tokenizer.json for a model that has none"),
-        OPT_STR('d', "device", &w.device, "NAME", "auto, cpu, hip:0, cuda:0"),
-        OPT_HANG_AFTER(&w.hang_after_s),
+        OPT_FLAG(0, "ema", &w.start.model.average, "use the moving average (EMA) of the weights"),
+        OPT_STR(0, "tokenizer", &w.start.model.tokenizer, "FILE", "tokenizer.json for a model that has none"),
+        OPT_LIST(0, "set", &w.set, "KEY=VALUE", "set a key of the configuration, overriding the run's"),
+        OPT_STR('d', "device", &w.start.changes.device, "NAME",
+                "auto, cpu, hip:0, cuda:0 (default: train.device)"),
+        OPT_HANG_AFTER(&w.start.hang_after_s),
         OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
         OPT_END
     };
@@ -248,10 +247,11 @@ int cmd_sample(int argc, char **argv)
         r = options_error("sample", "--temperature is \"%s\"; it must be a number from 0 to 100",
                           w.temperature);
     else {
-        w.trained.what = argv[rest];
+        w.start.model.what = argv[rest];
         r = run_sample(&w);
     }
     opt_list_release(&w.prompts);
     opt_list_release(&w.loras);
+    opt_list_release(&w.set);
     return r;
 }

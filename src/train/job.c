@@ -166,15 +166,10 @@ const struct gpu_info *train_device(const struct train_options *o)
     return o->machine ? &o->machine->gpu : gpu_info(o->g);
 }
 
-int job_open_task(struct job *j, struct cairn_error *err)
+/* Once the task has its model. */
+static void set_memory_job(struct job *j)
 {
     const struct gpu_info *g = train_device(j->o);
-    if (nn_open(&j->nn, j->o->g, choose_storage(j), err))
-        return -1;
-    j->nn.as = j->o->machine ? &j->o->machine->gpu : NULL;
-    struct task_env e = job_task_env(j);
-    if (task_of(j->c)->open(&e, &j->task, err) || j->task->ops->new_model(j->task, err))
-        return -1;
     j->nn.packed_bytes = gemm_cpu_reserved(j->o->g) * sizeof(float); /* for the task's own networks */
     j->memory.job = (struct memory_job){
         .task = j->task,
@@ -187,6 +182,17 @@ int job_open_task(struct job *j, struct cairn_error *err)
         .is_cpu = g->api == GPU_API_HOST,
         .is_unified = g->unified,
     };
+}
+
+int job_open_task(struct job *j, struct cairn_error *err)
+{
+    if (nn_open(&j->nn, j->o->g, choose_storage(j), err))
+        return -1;
+    j->nn.as = j->o->machine ? &j->o->machine->gpu : NULL;
+    struct task_env e = job_task_env(j);
+    if (task_of(j->c)->open(&e, &j->task, err) || j->task->ops->new_model(j->task, err))
+        return -1;
+    set_memory_job(j);
     return 0;
 }
 
@@ -196,7 +202,10 @@ int job_open_saved(struct job *j, const struct task_saved *s, struct cairn_error
     if (nn_open(&j->nn, j->o->g, choose_storage(j), err) || task_of(j->c)->open_saved(&e, s, &j->task, err) ||
         j->task->ops->new_model(j->task, err))
         return -1;
-    return model_alloc(j->task->model, NULL, err);
+    set_memory_job(j);
+    j->memory.job.samples = j->memory.job.only_samples = true;
+    job_set_start(j);
+    return job_fit(j, err);
 }
 
 size_t job_set(const struct job *j)
@@ -231,7 +240,7 @@ static int alloc_memory(struct job *j, struct cairn_error *err)
     uint64_t before = used_now(j);
     int r = model_alloc(j->task->model, &j->state.layout.weights, err);
     j->memory.used_bytes[MEMORY_WEIGHTS] = used_now(j) - before;
-    return r || open_optimizers(j, err) ? -1 : 0;
+    return r || (!j->memory.job.only_samples && open_optimizers(j, err)) ? -1 : 0;
 }
 
 static void release_memory(struct job *j)
@@ -266,8 +275,9 @@ static int open_model(struct job *j, struct cairn_error *err)
     }
 }
 
-static int fill_all(struct job *j, const char *from, struct cairn_error *err)
+static int fill_all(struct job *j, const void *to, struct cairn_error *err)
 {
+    const char *from = to;
     if (open_model(j, err) || (!from && lora_start_load(j, false, err)) ||
         j->task->ops->fill_model(j->task, err) || (!from && lora_start_load(j, true, err)))
         return -1;
@@ -276,6 +286,23 @@ static int fill_all(struct job *j, const char *from, struct cairn_error *err)
             return -1;
     struct checkpoint_model m = job_checkpoint_model(j);
     return from ? checkpoints_load(from, &m, &j->state, err) : 0;
+}
+
+/* The base that a LoRA was trained on comes from model.path. */
+static int fill_saved(struct job *j, const void *to, struct cairn_error *err)
+{
+    const char *const *files = to;
+    struct model *m = j->task->model;
+    if (open_model(j, err) || ((!files || m->n_loras) && j->task->ops->fill_model(j->task, err)))
+        return -1;
+    for (size_t i = 0; files && i < model_sets(m); i++) {
+        struct param_report report = { 0 };
+        int r = m->ops->load(m, i, files[i], &report, err);
+        param_report_release(&report);
+        if (r)
+            return -1;
+    }
+    return 0;
 }
 
 /* In debug mode, transfers are read back and compared. */
@@ -290,7 +317,8 @@ static void say_verified(struct job *j)
 }
 
 /* Parts that the device refuses stay on the host, if they can be offloaded. */
-int job_load(struct job *j, const char *from, struct cairn_error *err)
+static int load(struct job *j, int (*fill)(struct job *j, const void *to, struct cairn_error *err),
+                const void *to, struct cairn_error *err)
 {
     struct load_line line;
     int r;
@@ -298,7 +326,7 @@ int job_load(struct job *j, const char *from, struct cairn_error *err)
     for (;;) {
         struct cairn_error why = { 0 };
         uint64_t refused = job_refused_transfers(j);
-        r = fill_all(j, from, &why);
+        r = fill(j, to, &why);
         if (!r || job_refused_transfers(j) == refused || !job_offload_next(j, &why)) {
             *err = r ? why : *err;
             break;
@@ -309,6 +337,16 @@ int job_load(struct job *j, const char *from, struct cairn_error *err)
     if (!r)
         say_verified(j);
     return r;
+}
+
+int job_load(struct job *j, const char *from, struct cairn_error *err)
+{
+    return load(j, fill_all, from, err);
+}
+
+int job_load_saved(struct job *j, const char *const *files, struct cairn_error *err)
+{
+    return load(j, fill_saved, files, err);
 }
 
 struct checkpoint_model job_checkpoint_model(struct job *j)

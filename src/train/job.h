@@ -76,10 +76,12 @@ int job_resolve(struct job *j, struct cairn_error *err); /* the configuration, w
 void job_set_start(struct job *j);                       /* at step 0, laid out as the configuration says */
 /* The device's ops, the task with its data, and the model without memory. */
 int job_open_task(struct job *j, struct cairn_error *err);
-/* The same for a saved model, without data; its weights are allocated but not loaded. */
+/* The same for a saved model, without data, with a layout that fits for samples. */
 int job_open_saved(struct job *j, const struct task_saved *s, struct cairn_error *err);
 /* Loads the model and its optimizers from a checkpoint (NULL: from model.path, or new weights). */
 int job_load(struct job *j, const char *from, struct cairn_error *err);
+/* Loads a saved model: a file for each set, or NULL: all from model.path. */
+int job_load_saved(struct job *j, const char *const *files, struct cairn_error *err);
 /* Opens the workspace of a step, with fallbacks if memory is short. */
 int job_open_work(struct job *j, struct cairn_error *err);
 /* Generates samples, prints them and saves them with the run.  `to` is not used. */

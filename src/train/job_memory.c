@@ -69,6 +69,9 @@ static int fail_for_good(const struct job *j, const struct cairn_error *why, str
 {
     *err = *why;
     err->code = CAIRN_ENOMEM;
+    if (j->memory.job.only_samples)
+        return cairn_hint(err, "what memory.* allows to offload is not enough: try %s",
+                          j->task->ops->sample_shrink_hint);
     return cairn_hint(err, "micro-batches of %zu with gradient checkpointing do not fit: try %s",
                       (size_t)j->state.layout.micro, j->task->ops->shrink_hint);
 }
@@ -109,11 +112,13 @@ static void place_parts(struct job *j)
     const struct config_memory *c = &j->c->memory;
     const struct memory_job *m = &j->memory.job;
     struct job_layout *l = &j->state.layout;
-    bool was_there = l->optim_on_host && m->optim.stochastic && c->optimizer == CONFIG_PLACE_AUTO;
-    bool can = memory_can_offload_optimizer(m);
-    l->recompute = l->recompute || c->low_vram;
-    l->optim_on_host = goes_to_host(j, "memory.optimizer", c->optimizer, can) || (was_there && can);
-    l->inputs_on_host = goes_to_host(j, "memory.inputs", c->inputs, memory_can_save_inputs(m));
+    if (!m->only_samples) {
+        bool was_there = l->optim_on_host && m->optim.stochastic && c->optimizer == CONFIG_PLACE_AUTO;
+        bool can = memory_can_offload_optimizer(m);
+        l->recompute = l->recompute || c->low_vram;
+        l->optim_on_host = goes_to_host(j, "memory.optimizer", c->optimizer, can) || (was_there && can);
+        l->inputs_on_host = goes_to_host(j, "memory.inputs", c->inputs, memory_can_save_inputs(m));
+    }
     if ((c->blocks.word == CONFIG_PLACE_HOST || (c->blocks.word < 0 && c->blocks.n)) &&
         !memory_can_offload_blocks(m) && !j->quiet)
         job_say(j, "memory.blocks: cannot offload to the host here; keeping them on the device");

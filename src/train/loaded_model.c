@@ -23,12 +23,8 @@ static bool has(struct arena *a, const char *dir, const char *name)
 
 /* ---- finding the files ---- */
 
-struct place {
-    const char *run, *checkpoint; /* NULL: a model that is not a run's */
-    const char *file;             /* of weights in the checkpoint, if one was asked for */
-};
-
-static int find_place(struct loaded_model *t, const char *what, struct place *out, struct cairn_error *err)
+static int find_place(struct loaded_model *t, const char *what, struct loaded_place *out,
+                      struct cairn_error *err)
 {
     struct checkpoint_state s = { 0 };
     struct cairn_error none = { 0 };
@@ -36,16 +32,16 @@ static int find_place(struct loaded_model *t, const char *what, struct place *ou
     char *newest;
     struct task_env e = job_task_env(&t->job);
     if (has(&t->arena, dir, CHECKPOINT_STATE) && has(&t->arena, dir, "../../config.yaml")) {
-        *out =
-            (struct place){ arena_printf(&t->arena, "%s/../..", dir), dir, os_is_folder(what) ? NULL : what };
+        *out = (struct loaded_place){ arena_printf(&t->arena, "%s/../..", dir), dir,
+                                      os_is_folder(what) ? NULL : what };
         if (checkpoint_state_read(dir, &s, err))
             return -1;
     } else if (!runs_find(what, &t->arena, &run, &none)) {
         if (checkpoints_newest(run, &t->arena, &newest, &s, task_say_skipped, &e, err))
             return -1;
-        *out = (struct place){ run, newest, NULL };
+        *out = (struct loaded_place){ run, newest, NULL };
     } else if (str_ends(what, ".safetensors") && has(&t->arena, dir, "config.yaml")) {
-        *out = (struct place){ dir, dir, what }; /* a file beside a run's checkpoints */
+        *out = (struct loaded_place){ dir, dir, what }; /* a file beside a run's checkpoints */
     } else if (access(what, F_OK)) {
         cairn_fail(err, CAIRN_EIO, "no run or model named %s", what);
         return cairn_hint(err, "cairn train --list lists the runs");
@@ -57,10 +53,11 @@ static int find_place(struct loaded_model *t, const char *what, struct place *ou
 /* ---- a run ---- */
 
 /* The file of each set.  A requested file is used for the set of that name, or for the only set. */
-static int find_files(struct loaded_model *t, const struct model *m, const struct place *p, bool average,
-                      const char *files[MODEL_SETS], struct cairn_error *err)
+static int find_files(struct loaded_model *t, const struct model *m, const char *files[MODEL_SETS],
+                      struct cairn_error *err)
 {
-    bool found = !p->file;
+    const struct loaded_place *p = &t->place;
+    bool found = !p->file, average = t->average;
     for (size_t i = 0; i < model_sets(m); i++) {
         const char *name = p->file ? path_name(p->file) : "";
         bool asked = p->file && (model_sets(m) == 1 || !strcmp(name, m->ops->file_name(m, i, false)) ||
@@ -77,61 +74,57 @@ static int find_files(struct loaded_model *t, const struct model *m, const struc
     return found ? 0 : cairn_fail(err, CAIRN_EUSAGE, "%s has no weights of this model", p->file);
 }
 
-/* A run's config.yaml has all keys, including computed ones. */
-static int open_run(struct loaded_model *t, const struct place *p, const struct loaded_model_options *o,
-                    struct cairn_error *err)
+static int open_run(struct loaded_model *t, struct cairn_error *err)
 {
     struct job *j = &t->job;
-    struct task_saved saved = { .dir = p->run, .is_run = true, .tokenizer = o->tokenizer };
-    if (config_read(&t->config, arena_printf(&t->arena, "%s/config.yaml", p->run), err) ||
-        (o->adjust && o->adjust(o->ctx, &t->config, err)) || config_fill(&t->config, err) ||
-        job_open_saved(j, &saved, err))
-        return -1;
-    struct model *m = j->task->model;
+    struct task_saved saved = { .dir = t->place.run, .is_run = true, .tokenizer = t->tokenizer };
     const char *files[MODEL_SETS];
-    if (find_files(t, m, p, o->average, files, err))
+    if (config_fill(&t->config, err) || job_open_saved(j, &saved, err) ||
+        find_files(t, j->task->model, files, err))
         return -1;
-    t->weights = model_sets(m) == 1 ? files[0] : p->checkpoint;
-    if (m->n_loras && j->task->ops->fill_model(j->task, err)) /* the base that it was trained on */
-        return -1;
-    for (size_t i = 0; i < model_sets(m); i++) {
-        struct param_report report = { 0 };
-        int r = m->ops->load(m, i, files[i], &report, err);
-        param_report_release(&report);
-        if (r)
-            return -1;
-    }
-    return 0;
+    t->weights = model_sets(j->task->model) == 1 ? files[0] : t->place.checkpoint;
+    return job_load_saved(j, files, err);
 }
 
 /* ---- any other model ---- */
 
-static int open_model(struct loaded_model *t, const struct loaded_model_options *o, struct cairn_error *err)
+static int open_model(struct loaded_model *t, struct cairn_error *err)
 {
     struct job *j = &t->job;
-    struct task_saved saved = { .dir = folder_of(&t->arena, o->what), .tokenizer = o->tokenizer };
-    t->weights = t->config.model.path = o->what;
-    if (job_resolve(j, err) || job_open_saved(j, &saved, err))
-        return -1;
-    return j->task->ops->fill_model(j->task, err);
+    struct task_saved saved = { .dir = folder_of(&t->arena, t->weights), .tokenizer = t->tokenizer };
+    return job_resolve(j, err) || job_open_saved(j, &saved, err) || job_load_saved(j, NULL, err) ? -1 : 0;
 }
 
-int loaded_model_open(struct loaded_model *t, const struct loaded_model_options *o, struct cairn_error *err)
+/* ---- both ---- */
+
+int loaded_model_find(struct loaded_model *t, const struct loaded_model_options *o, struct cairn_error *err)
 {
-    struct place p = { 0 };
-    *t = (struct loaded_model){ .options = { .g = o->g, .talk = o->talk, .budget_bytes = o->budget_bytes } };
+    struct loaded_place *p = &t->place;
+    *t = (struct loaded_model){
+        .options = { .talk = o->talk, .stop = o->stop },
+        .tokenizer = o->tokenizer,
+        .average = o->average,
+    };
     config_init(&t->config, &t->arena);
     t->options.config = &t->config;
     t->job = (struct job){ .o = &t->options, .c = &t->config };
-    if (find_place(t, o->what, &p, err))
+    if (find_place(t, o->what, p, err))
         return -1;
-    if (o->average && (!p.run || p.file)) {
+    if (o->average && (!p->run || p->file)) {
         cairn_fail(err, CAIRN_EUSAGE, "--ema needs a run or a checkpoint, but %s is a file or a model folder",
                    o->what);
         return cairn_hint(err, "in a checkpoint, %s holds the moving average of the weights",
                           CHECKPOINT_MODEL_EMA);
     }
-    return p.run ? open_run(t, &p, o, err) : open_model(t, o, err);
+    if (p->run) /* its config.yaml has all keys, including computed ones */
+        return config_read(&t->config, arena_printf(&t->arena, "%s/config.yaml", p->run), err);
+    t->weights = t->config.model.path = o->what;
+    return 0;
+}
+
+int loaded_model_open(struct loaded_model *t, struct cairn_error *err)
+{
+    return t->place.run ? open_run(t, err) : open_model(t, err);
 }
 
 void loaded_model_close(struct loaded_model *t)

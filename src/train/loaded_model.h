@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A trained model with its tokenizer, opened for sampling. */
+ * A trained model with its tokenizer, opened for sampling.
+ *
+ * First it is found, which reads its configuration.  Then the caller may change that, opens the device that it names, and
+ * opens the model, in a layout that fits into the device's memory. */
 #ifndef CAIRN_TRAIN_LOADED_MODEL_H
 #define CAIRN_TRAIN_LOADED_MODEL_H
 
@@ -10,25 +13,30 @@ struct loaded_model_options {
         *what; /* a run, one of its checkpoints or a file of weights in one, or a model's folder or file */
     const char *tokenizer; /* a tokenizer.json that overrides the model's; NULL: none */
     bool average;          /* the moving average (EMA) of a run's weights */
-    /* Changes the run's configuration before the model is opened; NULL: nothing changes it. */
-    int (*adjust)(void *ctx, struct job_config *c, struct cairn_error *err);
-    void *ctx;
-    struct gpu *g;
-    uint64_t budget_bytes; /* of its memory; 0: not known */
     FILE *talk;
+    const volatile sig_atomic_t *stop; /* Ctrl-C; may be NULL */
+};
+
+struct loaded_place {
+    const char *run, *checkpoint; /* NULL: a model that is not a run's */
+    const char *file;             /* of weights in the checkpoint, if one was asked for */
 };
 
 struct loaded_model {
     struct arena arena;
-    struct job_config config; /* of the run; for a model, its shape and defaults */
-    struct train_options options;
-    struct job job;      /* has the task with the model and the tokenizer */
+    struct job_config config;     /* of the run; for a model, its shape and defaults */
+    struct train_options options; /* the caller sets the device and its memory */
+    struct job job;               /* has the task with the model and the tokenizer */
+    struct loaded_place place;
+    const char *tokenizer;
+    bool average;
     const char *weights; /* their file, or the folder if there are several */
     uint64_t step;       /* of the checkpoint; 0: not a checkpoint */
 };
 
-/* Call loaded_model_close even if it fails. */
-int loaded_model_open(struct loaded_model *t, const struct loaded_model_options *o, struct cairn_error *err);
+/* Call loaded_model_close even if one of them fails; the device stays open. */
+int loaded_model_find(struct loaded_model *t, const struct loaded_model_options *o, struct cairn_error *err);
+int loaded_model_open(struct loaded_model *t, struct cairn_error *err);
 void loaded_model_close(struct loaded_model *t);
 
 #endif

@@ -52,15 +52,18 @@ static void plan_set(const struct memory_job *m, size_t set, const struct job_la
 void memory_plan(const struct memory_job *m, const struct job_layout *l, struct memory_plan *out)
 {
     const struct model *model = m->task->model;
-    struct work_options o = memory_work_options(m, l);
-    struct work_bytes step = model->ops->work_bytes(model, &o), sample = { 0 };
+    struct work_bytes step = { 0 }, sample = { 0 };
     size_t host;
+    if (!m->only_samples) {
+        struct work_options o = memory_work_options(m, l);
+        step = model->ops->work_bytes(model, &o);
+    }
     if (m->samples)
         sample = m->task->ops->sample_bytes(m->task);
     *out = (struct memory_plan){ 0 };
     out->device[MEMORY_WEIGHTS] = model_bytes(model, &l->weights, &host);
     out->host[MEMORY_WEIGHTS] = host;
-    for (size_t i = 0; i < model_sets(model); i++)
+    for (size_t i = 0; i < model_sets(model) && !m->only_samples; i++)
         plan_set(m, i, l, out);
     out->device[MEMORY_ACTIVATIONS] = step.own;
     out->host[MEMORY_ACTIVATIONS] = step.host;
@@ -103,7 +106,7 @@ static bool is_apart(const struct memory_job *m)
 
 bool memory_can_offload_optimizer(const struct memory_job *m)
 {
-    return is_apart(m) && optim_can_move(m->optim.kind);
+    return is_apart(m) && !m->only_samples && optim_can_move(m->optim.kind);
 }
 
 bool memory_can_offload_blocks(const struct memory_job *m)
@@ -113,7 +116,7 @@ bool memory_can_offload_blocks(const struct memory_job *m)
 
 bool memory_can_save_inputs(const struct memory_job *m)
 {
-    return is_apart(m) && m->task->model->ops->can_save_on_host;
+    return is_apart(m) && !m->only_samples && m->task->model->ops->can_save_on_host;
 }
 
 bool memory_can_take_turns(const struct memory_job *m, bool from_file)
@@ -214,8 +217,8 @@ static double steps_per_base(const struct task *t)
     return (double)LOOKED_AT / (double)turns;
 }
 
-/* Only the base in use stays on the device, if it is used for so many steps in a row that bringing it costs little.
- * `at_any_cost`: or if there is no other way left than smaller batches. */
+/* Only the base in use stays on the device, if it is used for so many steps in a row that bringing it costs little.  A sample
+ * brings each base once.  `at_any_cost`: or if there is no other way left than smaller batches. */
 static bool take_turns(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
                        bool at_any_cost, char text[FALLBACK_TEXT])
 {
@@ -225,7 +228,7 @@ static bool take_turns(const struct memory_job *m, const struct memory_limits *l
     if (l->weights.idle != MODEL_IDLE_DEVICE || limits->idle == CONFIG_PLACE_DEVICE ||
         (!memory_can_take_turns(m, false) && !memory_can_take_turns(m, true)))
         return false;
-    double steps = at_any_cost ? STEPS_FILE : steps_per_base(m->task);
+    double steps = at_any_cost ? STEPS_FILE : m->only_samples ? STEPS_HOST : steps_per_base(m->task);
     host.weights.idle = MODEL_IDLE_HOST;
     file.weights.idle = MODEL_IDLE_FILE;
     memory_plan(m, l, &before);
@@ -307,6 +310,9 @@ static bool halve_large(const struct memory_job *m, const struct memory_limits *
 bool memory_fallback(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
                      char text[FALLBACK_TEXT])
 {
+    if (m->only_samples)
+        return take_turns(m, limits, l, false, text) || offload_blocks(m, limits, l, text) ||
+               take_turns(m, limits, l, true, text);
     return halve_large(m, limits, l, text) || take_turns(m, limits, l, false, text) ||
            offload_blocks(m, limits, l, text) || offload_optimizer(m, limits, l, text) ||
            recompute(m, limits, l, text) || save_inputs(m, limits, l, text) ||

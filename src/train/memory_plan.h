@@ -42,6 +42,7 @@ struct memory_job {
     uint64_t fixed_bytes;       /* allocated by libraries and the task's data before the model */
     struct work_bytes reserved; /* reduction buffers and packed operands that exist already */
     bool samples;               /* the job makes samples */
+    bool only_samples;          /* it does nothing else: no gradients, no optimizer, no step */
     bool is_cpu;                /* device memory is the host's */
     bool is_unified;            /* the device shares memory with the host */
 };

@@ -137,8 +137,8 @@ struct task_ops {
     const char *(*base_name)(const struct task *t, size_t base);
     /* NULL: samples have no such sizes. */
     void (*pictures)(const struct task *t, struct task_pictures *out);
-    /* What the user can change when no fallback is left; one line. */
-    const char *shrink_hint;
+    /* What the user can change when no fallback is left, in training and in sampling alone; one line each. */
+    const char *shrink_hint, *sample_shrink_hint;
     /* The command that tries the result, followed by the run's folder: "cairn sample".  NULL: there is none. */
     const char *try_command;
 };

@@ -491,4 +491,5 @@ const struct task_ops task_gpt = {
     .try_command = "cairn sample",
     .shrink_hint = "a shorter train.seq, a smaller model, model.quantize with LoRA, or "
                    "train.optimizer: adafactor",
+    .sample_shrink_hint = "a smaller model, or --device cpu",
 };

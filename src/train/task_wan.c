@@ -456,4 +456,5 @@ const struct task_ops task_wan = {
     .try_command = "cairn sample",
     .shrink_hint = "smaller or shorter clips, model.quantize: fp8, a lower lora.rank, or "
                    "train.optimizer: adamw8",
+    .sample_shrink_hint = "a smaller --size, fewer frames, or --set model.quantize=fp8",
 };

@@ -8,6 +8,7 @@
 #include "nn/wan_work.h"
 #include "train/sample_files.h"
 #include "train/task_wan.h"
+#include "train/wan_generate.h"
 #include "video/batches.h"
 #include "video/prompts.h"
 
@@ -36,8 +37,12 @@ struct wan_samples {
     const char **lora_files;
     double *lora_strengths;
     size_t n_loras;
+    size_t lora_bytes;                                                   /* of their memory on the device */
     void (*progress)(void *to, size_t index, size_t step, size_t steps); /* NULL: none */
     void *to;
+    /* After an OOM: 0 if memory was freed, so that the sample can be tried again.  NULL: it cannot. */
+    int (*shrink)(void *to, struct cairn_error *why);
+    void *shrink_to;
 };
 
 struct wan_job {
@@ -93,16 +98,35 @@ int wan_job_put_val(struct task *task, struct work *w, uint64_t index, size_t n,
 size_t wan_job_val_expert(const struct wan_job *t, uint64_t index, size_t n);
 void wan_job_free_batch(struct wan_host_batch *b);
 
-/* ---- task_wan_sample.c ---- */
+/* ---- task_wan_sample_open.c ---- */
 
 /* Reads the prompts, and encodes those that are not cached.  What makes samples impossible is said; they are left out. */
 int wan_samples_open(struct wan_job *t, struct cairn_error *err);
 /* The same without data, for a model that was saved in the folder: what makes samples impossible is an error. */
 int wan_samples_open_saved(struct wan_job *t, const char *dir, struct cairn_error *err);
 void wan_samples_close(struct wan_job *t);
+/* No samples from now on. */
+void wan_samples_say_off(struct wan_job *t, const char *why);
+
+/* Of a complete prompt. */
+struct wan_size wan_sample_size(const struct wan_job *t, const struct sample_prompt *p);
+void wan_sample_guidance(const struct wan_job *t, const struct sample_prompt *p, struct wan_clip *c);
+/* The file of a text in the caches; NULL: there is none. */
+const char *wan_sample_text(const struct wan_job *t, const char *text);
+/* Encodes the image of prompt i, unless that is done or it has none. */
+int wan_sample_image(struct wan_job *t, size_t i, struct cairn_error *err);
+struct decode_options wan_sample_vae(const struct wan_job *t);
+bool wan_sample_is_stopped(const struct wan_job *t);
+/* Why prompt i has no sample; once. */
+void wan_sample_say_failed(struct wan_job *t, size_t i, const struct cairn_error *why);
+
+/* ---- task_wan_sample.c ---- */
+
 struct work_bytes wan_job_sample_bytes(const struct task *task);
 int wan_job_sample(struct task *task, const char *dir, uint64_t step, struct str *text,
                    struct cairn_error *err);
+/* Makes those of a saved model, once, and releases its memory.  One that fails is said, and the others go on. */
+int wan_samples_make(struct wan_job *t, const char *dir, uint64_t step, struct cairn_error *err);
 
 /* ---- task_wan_meta.c ---- */
 

@@ -33,9 +33,18 @@ static struct work_options options_of(struct wan_size size, size_t samples)
     return (struct work_options){ .samples = samples, .extent = wan_tokens(size), .slots = 1 };
 }
 
-struct work_bytes wan_generate_bytes(const struct wan *m, struct wan_size largest, bool cfg)
+/* Tokens of a sample up to which a batch of two is worth its memory.  Above, the matmuls of one keep a device busy, and
+ * outlast the transfer of streamed blocks. */
+enum { SMALL = 4096 };
+
+static size_t batch_of(struct wan_size size, bool guided, bool one_by_one)
 {
-    struct work_options o = options_of(largest, cfg ? BOTH : 1);
+    return guided && !one_by_one && wan_tokens(size) <= SMALL ? BOTH : 1;
+}
+
+struct work_bytes wan_generate_bytes(const struct wan *m, struct wan_size size, bool guided, bool one_by_one)
+{
+    struct work_options o = options_of(size, batch_of(size, guided, one_by_one));
     return m->model.ops->work_bytes(&m->model, &o);
 }
 
@@ -52,23 +61,11 @@ static bool is_guided(const struct generation *g)
     return false;
 }
 
-/* For both prompts if they fit, else for one. */
 static int open_work(struct generation *g, struct cairn_error *err)
 {
     struct model *model = &g->m->model;
-    g->batch = is_guided(g) ? BOTH : 1;
-    if (g->batch > 1) {
-        struct work_bytes b = wan_generate_bytes(g->m, g->c->size, true);
-        if (b.own + b.packed > task_free_bytes(&g->task->env))
-            g->batch = 1;
-    }
+    g->batch = batch_of(g->c->size, is_guided(g), g->c->one_by_one);
     struct work_options o = options_of(g->c->size, g->batch);
-    if (!model->ops->work_open(model, &o, &g->work, err))
-        return 0;
-    if (err->code != CAIRN_ENOMEM || g->batch == 1)
-        return -1;
-    o.samples = g->batch = 1;
-    *err = (struct cairn_error){ 0 };
     return model->ops->work_open(model, &o, &g->work, err);
 }
 

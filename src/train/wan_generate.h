@@ -2,9 +2,9 @@
  * Samples of a Wan model, as latents: from noise, step by step, with classifier-free guidance (CFG).
  *
  * The model's passes are forward alone.  Nothing of a job that trains changes: its weights, LoRAs and random numbers
- * are afterwards what they were, and the workspace is freed.  The same seed gives the same bits on the same device
- * with the same memory: the prompt and the negative prompt go through the model in one batch where there is memory for
- * that, else one after the other, and the two differ in their last bits. */
+ * are afterwards what they were, and the workspace is freed.  The same seed gives the same bits on the same device,
+ * wherever the weights live.  The prompt and the negative prompt of a small sample go through the model in one batch,
+ * those of a large one after the other; the two ways differ in their last bits. */
 #ifndef CAIRN_TRAIN_WAN_GENERATE_H
 #define CAIRN_TRAIN_WAN_GENERATE_H
 
@@ -30,6 +30,7 @@ struct wan_clip {
     enum solver_kind solver;
     uint64_t seed;
     double lora_scale;                                     /* 1: as trained, 0: off */
+    bool one_by_one;                                       /* never both prompts in one batch */
     void (*progress)(void *to, size_t step, size_t steps); /* after each step; NULL: none */
     void *to;
     const volatile sig_atomic_t *stop; /* Ctrl-C; may be NULL */
@@ -38,9 +39,8 @@ struct wan_clip {
 /* Into latents [out, frames, h, w], of a task whose model is a Wan.  It calls task_use_base itself.  A value that is
  * not finite is an error that names the step. */
 int wan_generate(struct task *t, const struct wan_clip *c, float *latents, struct cairn_error *err);
-/* Its workspace: with cfg, for the prompt and the negative prompt in one batch; without, the least that it needs,
- * whether there is CFG or not. */
-struct work_bytes wan_generate_bytes(const struct wan *m, struct wan_size largest, bool cfg);
+/* Its workspace.  guided: with CFG. */
+struct work_bytes wan_generate_bytes(const struct wan *m, struct wan_size size, bool guided, bool one_by_one);
 
 /* Applies the LoRAs of files, of any dialect, to the samples that follow.  A file whose name says high or low noise is for that
  * expert alone, where the model has both; one with the LoRAs of both gives each its own.  Drop them before the next

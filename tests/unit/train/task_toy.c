@@ -588,4 +588,5 @@ const struct task_ops task_toy = {
     .label = label,
     .summary = summary,
     .shrink_hint = "smaller clips",
+    .sample_shrink_hint = "smaller samples",
 };

@@ -299,6 +299,16 @@ static void check_set(struct loaded_model *t, size_t set, const char *file)
     CHECK(same_file(path, file));
 }
 
+static struct gpu *g;
+
+static int open_saved(struct loaded_model *t, const struct loaded_model_options *o)
+{
+    if (loaded_model_find(t, o, &err))
+        return -1;
+    t->options.g = g;
+    return loaded_model_open(t, &err);
+}
+
 static void a_saved_model_has_all_its_sets(void)
 {
     const char *dir = train(KEYS("lora.experts=each"));
@@ -307,8 +317,8 @@ static void a_saved_model_has_all_its_sets(void)
     struct loaded_model_options o = { .what = dir, .talk = tmpfile() };
     struct loaded_model t;
     CLEANUP(str_release) struct str text = { 0 };
-    REQUIRE(!gpu_open(device, &o.g, &err));
-    if (loaded_model_open(&t, &o, &err))
+    REQUIRE(!gpu_open(device, &g, &err));
+    if (open_saved(&t, &o))
         CHECK_FAIL_("%s", err.msg);
     else {
         CHECK_INT(t.step, 4);
@@ -318,7 +328,7 @@ static void a_saved_model_has_all_its_sets(void)
     }
     loaded_model_close(&t);
     o.what = in(dir, "checkpoints/step-2/lora_low.safetensors"); /* the other comes from beside it */
-    if (loaded_model_open(&t, &o, &err))
+    if (open_saved(&t, &o))
         CHECK_FAIL_("%s", err.msg);
     else {
         check_set(&t, 0, in(dir, "checkpoints/step-2/lora_high.safetensors"));
@@ -327,10 +337,10 @@ static void a_saved_model_has_all_its_sets(void)
     loaded_model_close(&t);
     o.what = dir;
     o.average = true;
-    CHECK_INT(loaded_model_open(&t, &o, &err), -1); /* the run kept none */
+    CHECK_INT(open_saved(&t, &o), -1); /* the run kept none */
     CHECK_INT(err.code, CAIRN_EUSAGE);
     loaded_model_close(&t);
-    gpu_close(o.g);
+    gpu_close(g);
     fclose(o.talk);
 }
 

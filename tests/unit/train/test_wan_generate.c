@@ -126,7 +126,10 @@ static void two_passes(void)
     float a[VALUES], b[VALUES];
     open_rig(&r, &tiny, &with_lora, NULL);
     generate(&r, &c, a);
-    r.task.env.budget_bytes = 1; /* none is left for a batch of two */
+    r.task.env.budget_bytes = 1; /* how much memory is free changes nothing */
+    generate(&r, &c, b);
+    CHECK(!memcmp(a, b, sizeof(a)));
+    c.one_by_one = true;
     generate(&r, &c, b);
     CHECK(difference(a, b) < 1e-4);
     close_rig(&r);
@@ -185,6 +188,21 @@ static void experts(void)
     }
 }
 
+/* Blocks that are streamed from the host compute the same bits. */
+static void streamed_blocks(void)
+{
+    float whole[VALUES], x[VALUES];
+    for (uint64_t n = 0; n <= tiny.layers; n++) {
+        struct rig r;
+        struct wan_clip c = usual();
+        open_rig(&r, &tiny, &with_lora, &(struct model_layout){ .streamed = n });
+        CHECK(model_is_offloaded(&r.m->model) == (n > 0));
+        generate(&r, &c, n ? x : whole);
+        CHECK(!n || !memcmp(whole, x, sizeof(x)));
+        close_rig(&r);
+    }
+}
+
 static void image_to_video(void)
 {
     struct rig r;
@@ -201,7 +219,7 @@ static void image_to_video(void)
     c.image = image;
     c.clip = clip;
     check_as_euler(&r, &c);
-    r.task.env.budget_bytes = 1;
+    c.one_by_one = true;
     check_as_euler(&r, &c);
     close_rig(&r);
 }
@@ -282,9 +300,9 @@ static void memory(void)
     c.steps = 1;
     open_rig(&r, &tiny, &with_lora, NULL);
     for (int both = 0; both < 2; both++) {
-        r.task.env.budget_bytes = !both;
         void *other;
-        struct work_bytes b = wan_generate_bytes(r.m, c.size, both);
+        c.one_by_one = !both;
+        struct work_bytes b = wan_generate_bytes(r.m, c.size, true, c.one_by_one);
         generate(&r, &c, x); /* on the CPU, memory for packed operands stays */
         REQUIRE(!gpu_alloc(g, GPU_MEM_DEVICE, 2 * b.own, &other, &err));
         uint64_t before = gpu_allocated(g).bytes;
@@ -294,6 +312,11 @@ static void memory(void)
         CHECK(used <= 1.05 * (double)b.own && used >= 0.95 * (double)b.own);
         gpu_free(g, GPU_MEM_DEVICE, other);
     }
+    const struct wan_size large = { 1, 256, 128 }; /* is never made in one batch */
+    CHECK_INT(wan_generate_bytes(r.m, large, true, false).own,
+              wan_generate_bytes(r.m, large, true, true).own);
+    CHECK(wan_generate_bytes(r.m, c.size, true, false).own >
+          wan_generate_bytes(r.m, c.size, false, false).own);
     close_rig(&r);
     free(x);
 }
@@ -307,6 +330,7 @@ int main(int argc, char **argv)
     RUN(two_passes);
     RUN(lora_scale);
     RUN(experts);
+    RUN(streamed_blocks);
     RUN(image_to_video);
     RUN(clean_first_frame);
     RUN(stopped);
