@@ -77,7 +77,7 @@ const struct config_key config_keys[] = {
     KEY(train.master, "f32", "master copy of 16-bit weights: f32, none, or none with stochastic rounding", .words = masters),
     KEY(train.recompute, "none", "blocks: gradient checkpointing, saves only each block's input",
         .words = recomputes),
-    KEY(train.ema, "0", "decay of the moving average (EMA) of the weights, saved in each checkpoint; 0: none", SHARE),
+    KEY(train.ema, "0", "decay of the moving average (EMA) of the weights, which samples show and each checkpoint has too; 0: none", SHARE),
     KEY(train.patience, "0", "early stopping: evaluations without a better validation loss; 0: never stop early", UNIT("evaluations"),
         FROM(0, MANY)),
     KEY(train.device, "auto", "device to train on: auto, cpu, hip:N or cuda:N"),

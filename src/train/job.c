@@ -9,6 +9,7 @@
 #include "gpu/transfer.h"
 #include "os/file.h"
 #include "os/memory.h"
+#include "train/average.h"
 #include "train/load_line.h"
 #include "train/lora_start.h"
 #include <assert.h>
@@ -397,6 +398,22 @@ int job_open_work(struct job *j, struct cairn_error *err)
 
 /* ---- samples ---- */
 
+/* Where there is a moving average of the weights, samples show it, as in ai-toolkit. */
+static int sample_average(struct job *j, const char *dir, struct str *text, struct cairn_error *err)
+{
+    struct average *a = NULL;
+    struct cairn_error why = { 0 };
+    int r = (j->c->train.ema > 0 && average_use(j->task->model, j->optim, &a, err)) ||
+                    j->task->ops->sample(j->task, dir, j->state.step, text, err)
+                ? -1
+                : 0;
+    if (!average_drop(a, &why))
+        return r;
+    j->averaged = true;
+    *err = why;
+    return -1;
+}
+
 static int sample(struct job *j, struct cairn_error *err)
 {
     CLEANUP(str_release) struct str text = { 0 }, clean = { 0 };
@@ -406,12 +423,13 @@ static int sample(struct job *j, struct cairn_error *err)
     bool was_open = j->task->ops->sample_is_open(j->task);
     if (os_make_dir(dir, 0777) && errno != EEXIST)
         return cairn_fail_errno(err, "make the folder %s", dir);
-    if (j->task->ops->sample(j->task, dir, j->state.step, &text, err))
+    if (sample_average(j, dir, &text, err))
         return -1;
     if (!was_open)
         j->memory.used_bytes[MEMORY_SAMPLER] = used_now(j) - before;
     run_log_add_text(j->log, j->state.step, "sample", text.s ? text.s : "");
-    job_say(j, "---- sample at step %" PRIu64, j->state.step);
+    job_say(j, "---- sample at step %" PRIu64 "%s", j->state.step,
+            j->c->train.ema > 0 ? ", moving average of the weights" : "");
     for (const char *line = text.s; line; line = str_next_line(line)) {
         clean.len = 0;
         str_add_clean(&clean, line, strcspn(line, "\n"));

@@ -67,6 +67,7 @@ struct job {
     uint64_t saved_step; /* of the last checkpoint, whether it could be written or not */
     bool unsaved;        /* worth saving the same step again */
     bool torn;           /* memory ran out after some of a step's weights were updated */
+    bool averaged; /* the device refused to take the trained weights back after a sample of their average */
     bool warned_dequant, warned_quant;
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/memory_plan.h"
 #include "base/int.h"
+#include "train/average.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -44,6 +45,8 @@ static void plan_set(const struct memory_job *m, size_t set, const struct job_la
     out->device[MEMORY_GRADIENTS] += sizes.grads;
     out->device[MEMORY_OPTIMIZER] += sizes.state;
     out->host[MEMORY_OPTIMIZER] += sizes.host;
+    if (m->samples && optim.ema > 0)
+        out->host[MEMORY_SAMPLER] += average_bytes(trained, storage);
     optim.on_host = false;
     out->host[MEMORY_CHECKPOINT] +=
         weights_size(trained, storage) + optim_sizes(trained, storage, &optim).state;

@@ -542,8 +542,8 @@ static bool any_half_done(const struct job *j)
 void job_save_after_failure(struct job *j, const struct cairn_error *why)
 {
     struct cairn_error ignored = { 0 };
-    if ((why->code == CAIRN_EDEVICE || j->task->data_failed) && gpu_is_sound(j->o->g) && !any_half_done(j) &&
-        (j->saved_step != j->state.step || j->unsaved) && !save(j, true, &ignored))
+    if ((why->code == CAIRN_EDEVICE || j->task->data_failed) && gpu_is_sound(j->o->g) && !j->averaged &&
+        !any_half_done(j) && (j->saved_step != j->state.step || j->unsaved) && !save(j, true, &ignored))
         job_say(j, "%s; saved a checkpoint of step %" PRIu64,
                 j->task->data_failed ? "a file cannot be read" : "the device failed", j->state.step);
 }

@@ -6,7 +6,6 @@
 tiny_job >job.yaml
 cat >>job.yaml <<'YAML'
   lr: 0.01
-  ema: 0.5
 eval:
   every: 0
 sample:
@@ -61,6 +60,11 @@ what_the_run_wrote_itself()
     run sample run/checkpoints/latest/model.safetensors -d cpu
     same_as run/samples/step-6.txt
     cmp -s run/samples/step-3.txt run/samples/step-6.txt && fail 'both steps write the same'
+    train mean --set train.ema=0.5
+    run sample mean -d cpu --ema
+    same_as mean/samples/step-6.txt
+    cmp -s run/samples/step-6.txt mean/samples/step-6.txt && fail 'the mean writes what the weights write'
+    cmp -s {run,mean}/checkpoints/step-6/model.safetensors || fail 'the samples changed the weights'
 }
 
 what_a_lora_wrote()
@@ -101,20 +105,19 @@ asked_for_otherwise()
 
 the_mean_of_the_weights()
 {
-    run sample run -d cpu -p stone --ema
+    run sample mean -d cpu -p stone --ema
     status_is 0
     err_has step-6/model-ema.safetensors
-    cp "$out" mean
-    run sample run/checkpoints/step-6/model-ema.safetensors -d cpu -p stone
-    same_as mean
-    run sample run/checkpoints/step-6/model.safetensors -d cpu -p stone --ema
+    cp "$out" average
+    run sample mean/checkpoints/step-6/model-ema.safetensors -d cpu -p stone
+    same_as average
+    run sample mean/checkpoints/step-6/model.safetensors -d cpu -p stone --ema
     status_is 2
     err_has 'model.safetensors is a file or a model'
     err_has model-ema.safetensors
-    run sample run -d cpu -p stone
-    cmp -s "$out" mean && fail 'the mean writes what the weights write'
-    train without --set train.ema=0
-    run sample without -d cpu --ema
+    run sample mean -d cpu -p stone
+    cmp -s "$out" average && fail 'the mean writes what the weights write'
+    run sample run -d cpu --ema
     status_is 2
     err_has train.ema
 }

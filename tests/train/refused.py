@@ -144,6 +144,17 @@ def copies_that_stay_refused_walk_the_ladder():
                 yield restarts(home, 'state')
 
 
+def weights_that_do_not_come_back_are_not_saved():
+    """A sample shows the moving average, and then the device takes nothing any more: what it holds are not the trained weights."""
+    keys = {**KEYS, 'train__ema': 0.5, 'sample__every': 3, 'sample__tokens': 2}
+    with Home() as home:
+        home.train('whole', env=fake(home), **keys)
+        done = home.train('lost', env=fake(home, f'deny=hipMemcpyHtoDAsync:1:1,after=ema:6{ONCE}'), **keys)
+        yield from the_same_end(home, 'lost', done, 'whole', 1)
+        if 'saved a checkpoint' in done.stderr:
+            yield done.stderr
+
+
 def the_last_resort_is_the_cpu():
     """Unasked the run ends, with what the device had on the disk."""
     told = 'deny=hipMemcpyHtoDAsync:31:1'
@@ -181,6 +192,7 @@ tap.run([
     a_checkpoint_that_had_no_room_is_tried_again,
     a_device_that_cannot_be_opened_is_tried_once_more,
     copies_that_stay_refused_walk_the_ladder,
+    weights_that_do_not_come_back_are_not_saved,
     the_last_resort_is_the_cpu,
     what_is_not_the_device_s_fault_ends_it,
 ])

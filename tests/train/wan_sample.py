@@ -164,6 +164,36 @@ def a_saved_lora_makes_samples():
         yield f'two options give the same: {hashes}'
 
 
+def the_average_is_shown():
+    """With train.ema, as `cairn sample --ema` does; and the trained weights come back."""
+    keys = {'train__ema': 0.5, 'save__dtype': 'f32', 'sample__first': 'false'}
+    done = HOME.job('ema', **keys)
+    if done.returncode or 'moving average' not in done.stderr:
+        yield said(done)
+    HOME.job('ema-quiet', **{**keys, 'sample__every': 0})
+    yield from differences(HOME, 'ema', 'ema-quiet', STEPS)
+    names = {}
+    for name, options in (('mean', ('--ema',)), ('trained', ())):
+        done, found = sample(name, *options, run='ema')
+        if not found:
+            yield said(done)
+            return
+        with open(f'{HOME.path}/{name}/step-000004_01.png', 'rb') as f:
+            names[name] = hashlib.sha256(f.read()).hexdigest()
+    if HOME.hash('ema', 'step-000004_01.png') != names['mean'] or names['mean'] == names['trained']:
+        yield f'{names}, and while it trained {HOME.hash("ema", "step-000004_01.png")}'
+
+
+def the_average_on_a_gpu():
+    keys = {'train__ema': 0.5, 'train__device': 'hip:0', 'memory__optimizer': 'host', 'train__steps': 2, 'sample__first': 'false',
+            'sample__prompts': "['a stone --f 1']"}
+    for run, every in ('ema-gpu', 1), ('ema-gpu-quiet', 0):
+        done = HOME.job(run, env=fake(HOME), **keys, sample__every=every)
+        if done.returncode:
+            yield said(done)
+    yield from differences(HOME, 'ema-gpu', 'ema-gpu-quiet', 2)
+
+
 def images_lead_samples():
     for name, keys in (('ti2v', {'model__path': TI2V, 'model__vae_path': VAE_22, 'data__resolution': 64, 'sample__size': '64x64x5'}),
                        ('i2v', {'model__path': write_model(f'{HOME.path}/i2v.safetensors', image_channels=20), 'model__heads': 2,
@@ -211,5 +241,6 @@ def wrong_options_of_sample():
 
 with HOME:
     tap.run([files_and_their_index, training_does_not_notice, a_resumed_run_lists_each_once, formats_and_options, prompt_files,
-             what_fails_is_left_out, wrong_keys_are_refused, a_gpu_makes_them_too, a_saved_lora_makes_samples, images_lead_samples, an_interrupt_ends_a_sample, memory_is_planned,
+             what_fails_is_left_out, wrong_keys_are_refused, a_gpu_makes_them_too, a_saved_lora_makes_samples, the_average_is_shown,
+             the_average_on_a_gpu, images_lead_samples, an_interrupt_ends_a_sample, memory_is_planned,
              wrong_options_of_sample])
