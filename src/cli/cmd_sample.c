@@ -130,7 +130,7 @@ static int adjust(void *ctx, struct job_config *c, struct cairn_error *err)
     bool of_text = w->tokens >= 0 || w->temperature || w->top_k >= 0 || w->start.model.tokenizer;
     if (video ? of_text : of_video)
         return cairn_fail(err, CAIRN_EUSAGE, "%s is a model of %s; an option is for the other kind",
-                          w->start.model.what, video ? "videos" : "text");
+                          w->start.model.what[0], video ? "videos" : "text");
     return video ? adjust_video(w, c, err) : 0;
 }
 
@@ -157,7 +157,7 @@ static int sample_video(const struct options *w, struct loaded_model *t, struct 
     struct progress p = { .terminal = isatty(STDERR_FILENO) };
     const struct sample_file *made;
     size_t n, asked;
-    struct wan_sample_job job = { w->out ? w->out : "samples", show_progress, &p };
+    struct wan_sample_job job = { w->start.model.dir, show_progress, &p };
     fprintf(stderr, "%s, on %s\n", t->weights, gpu_info(t->options.g)->name);
     if (wan_sample_saved(t, &job, &made, &n, &asked, err))
         return -1;
@@ -176,6 +176,7 @@ static int run_sample(struct options *w)
     w->start.changes.set = w->set.item;
     w->start.changes.n_set = w->set.n;
     w->start.model.talk = stderr;
+    w->start.model.dir = w->out ? w->out : "samples";
     w->start.messages = &stderr_messages;
     w->start.adjust = adjust;
     w->start.ctx = w;
@@ -217,6 +218,8 @@ int cmd_sample(int argc, char **argv)
         OPT_STR(0, "lora-scale", &w.lora_scale, "SCALE", "video: strength of the LoRA (default: 1)"),
         OPT_FLAG(0, "no-lora", &w.no_lora, "video: the base model alone"),
         OPT_LIST(0, "lora", &w.loras, "FILE[:SCALE]", "video: one more LoRA; may be repeated"),
+        OPT_STR(0, "config", &w.start.model.config, "CONFIG",
+                "video: the configuration, or the run, whose base model a LoRA file is for"),
         OPT_STR('o', "out", &w.out, "DIR", "video: folder for the files (default: samples)"),
         OPT_FLAG(0, "ema", &w.start.model.average, "use the moving average (EMA) of the weights"),
         OPT_STR(0, "tokenizer", &w.start.model.tokenizer, "FILE", "tokenizer.json for a model that has none"),
@@ -228,26 +231,31 @@ int cmd_sample(int argc, char **argv)
         OPT_END
     };
     static const struct opt_usage usage = {
-        .synopsis = "cairn sample [options] RUN|MODEL",
+        .synopsis = "cairn sample [options] RUN|MODEL\n"
+                    "       cairn sample [options] --config CONFIG LORA...\n"
+                    "       cairn sample [options] CONFIG",
         .about =
             "Generates text with a trained model, or pictures and clips with the LoRA of a video model: the "
             "newest complete checkpoint of a run, one of its checkpoints, or, for text, the folder or file of "
-            "a model. What no option says is as in the run's configuration.",
+            "a model. For videos also LoRA files of any program, or none, over the base model of a "
+            "configuration. What no option says is as in the configuration.",
         .examples = "  cairn sample runs/gpt-tiny --prompt 'Once upon' --tokens 100\n"
                     "  cairn sample runs/gpt-tiny/checkpoints/step-500 --temperature 0\n"
-                    "  cairn sample runs/cat --prompt 'a cat on a roof --d 7' --size 832x480x33\n",
+                    "  cairn sample runs/cat --prompt 'a cat on a roof --d 7' --size 832x480x33\n"
+                    "  cairn sample cat.safetensors --config job.yaml --prompt 'a cat'\n",
         .mixed = true,
     };
     int r = options_parse(argc, argv, rows, &usage, &rest);
     if (r != OPTIONS_GO)
         return r;
-    if (argc - rest != 1)
-        r = options_error("sample", argc > rest ? "give only one model" : "give a run or a model");
+    if (argc == rest)
+        r = options_error("sample", "give a run or a model");
     else if (w.temperature && !is_temperature(w.temperature))
         r = options_error("sample", "--temperature is \"%s\"; it must be a number from 0 to 100",
                           w.temperature);
     else {
-        w.start.model.what = argv[rest];
+        w.start.model.what = (const char *const *)argv + rest;
+        w.start.model.n_what = (size_t)(argc - rest);
         r = run_sample(&w);
     }
     opt_list_release(&w.prompts);

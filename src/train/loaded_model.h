@@ -9,8 +9,12 @@
 #include "train/job.h"
 
 struct loaded_model_options {
-    const char
-        *what; /* a run, one of its checkpoints or a file of weights in one, or a model's folder or file */
+    /* A run, one of its checkpoints or a file of weights in one; a model's folder or file; a configuration, whose base is
+     * meant; or, with `config`, LoRA files (FILE or FILE:STRENGTH). */
+    const char *const *what;
+    size_t n_what;
+    const char *config;    /* the configuration, or the run, whose base the LoRA files are for; NULL: none */
+    const char *dir;       /* for what is encoded for a model that is not a run's */
     const char *tokenizer; /* a tokenizer.json that overrides the model's; NULL: none */
     bool average;          /* the moving average (EMA) of a run's weights */
     FILE *talk;
@@ -20,6 +24,9 @@ struct loaded_model_options {
 struct loaded_place {
     const char *run, *checkpoint; /* NULL: a model that is not a run's */
     const char *file;             /* of weights in the checkpoint, if one was asked for */
+    const char *config;           /* the base of this configuration, with LoRAs; NULL: none of that */
+    const char *const *loras;
+    size_t n_loras;
 };
 
 struct loaded_model {
@@ -28,13 +35,14 @@ struct loaded_model {
     struct train_options options; /* the caller sets the device and its memory */
     struct job job;               /* has the task with the model and the tokenizer */
     struct loaded_place place;
-    const char *tokenizer;
+    const char *dir, *tokenizer;
     bool average;
     const char *weights; /* their file, or the folder if there are several */
     uint64_t step;       /* of the checkpoint; 0: not a checkpoint */
 };
 
-/* Call loaded_model_close even if one of them fails; the device stays open. */
+/* Call loaded_model_close even if one of them fails; the device stays open.  If place.config is set, the caller reads it
+ * in between, because it may be the job of another trainer. */
 int loaded_model_find(struct loaded_model *t, const struct loaded_model_options *o, struct cairn_error *err);
 int loaded_model_open(struct loaded_model *t, struct cairn_error *err);
 void loaded_model_close(struct loaded_model *t);

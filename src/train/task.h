@@ -33,10 +33,14 @@ struct task_env {
     const char *version;               /* of cairn; NULL: not told */
 };
 
-/* A model that was saved, for samples without training. */
+/* A model that was saved, for samples without training: that of a run, the base of a configuration with LoRAs of files, or
+ * neither. */
 struct task_saved {
-    const char *dir;       /* of the run, or of the model's files */
-    bool is_run;           /* then the configuration is the run's */
+    const char *dir; /* of the run, or of the model's files; of a configuration: for what is encoded */
+    bool is_run;     /* then the configuration is the run's */
+    bool is_config;  /* the model has no LoRA of its own */
+    const char *const *loras; /* "FILE" or "FILE:STRENGTH" */
+    size_t n_loras;
     const char *tokenizer; /* a file named by the user; NULL: the model's own */
 };
 

@@ -203,9 +203,12 @@ static int open_saved(const struct task_env *e, const struct task_saved *s, stru
                       struct cairn_error *err)
 {
     struct wan_job *t = NULL;
-    if (!s->is_run)
+    if (!s->is_run && !s->is_config)
         return cairn_fail(err, CAIRN_EUSAGE, "%s is not a run or a checkpoint of one", s->dir);
-    if (new_task(e, &t, err) || wan_samples_open_saved(t, s->dir, err)) {
+    int r = new_task(e, &t, err);
+    if (t)
+        t->base_alone = s->is_config;
+    if (r || wan_samples_open_saved(t, s, err)) {
         close_task((struct task *)t);
         return -1;
     }
@@ -241,10 +244,10 @@ static int new_model(struct task *task, struct cairn_error *err)
         .experts = t->both ? WAN_EXPERTS : 1,
         .quantize = c->model.quantize != CONFIG_QUANTIZE_NONE,
         .format = c->model.quantize == CONFIG_QUANTIZE_FP8 ? WEIGHTS_FP8 : WEIGHTS_INT8,
-        .lora = &lora,
+        .lora = t->base_alone ? NULL : &lora,
         .lora_per_expert = t->both && t->keys.lora.experts == WAN_LORA_TWO,
     };
-    if (t->keys.lora.high_noise_path[0] && !o.lora_per_expert)
+    if (!t->base_alone && t->keys.lora.high_noise_path[0] && !o.lora_per_expert)
         return cairn_fail(err, CAIRN_EUSAGE, "lora.high_noise_path is set, but the job trains one LoRA");
     if (wan_new(task->env.nn, &t->shape, &o, &t->wan, err))
         return -1;
@@ -257,7 +260,7 @@ static int new_model(struct task *task, struct cairn_error *err)
         .describe = wan_job_describe,
         .to = t,
     };
-    const char *note = wan_lora_note(t->wan, 0, t->wan->save.dialect);
+    const char *note = t->base_alone ? NULL : wan_lora_note(t->wan, 0, t->wan->save.dialect);
     if (note)
         message_say(&task->env.sink, "warning: %s", note);
     task->model = &t->wan->model;

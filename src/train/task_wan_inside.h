@@ -37,7 +37,10 @@ struct wan_samples {
     const char **lora_files;
     double *lora_strengths;
     size_t n_loras;
-    size_t lora_bytes;                                                   /* of their memory on the device */
+    size_t n_own;      /* the first of them, which a prompt's strength of the LoRA scales */
+    size_t lora_bytes; /* of their memory on the device */
+    bool loras_applied;
+    double applied_scale;                                                /* of those of n_own */
     void (*progress)(void *to, size_t index, size_t step, size_t steps); /* NULL: none */
     void *to;
     /* After an OOM: 0 if memory was freed, so that the sample can be tried again.  NULL: it cannot. */
@@ -61,6 +64,7 @@ struct wan_job {
     struct flow_options flow;
     enum flow_recipe recipe;
     bool both;                 /* experts */
+    bool base_alone;           /* without a LoRA of its own */
     enum flow_side side;       /* of the only expert; FLOW_ANY: there are none, or both are trained */
     size_t cells;              /* of the largest latent, in one channel */
     struct wan_pixels largest; /* the same */
@@ -102,8 +106,8 @@ void wan_job_free_batch(struct wan_host_batch *b);
 
 /* Reads the prompts, and encodes those that are not cached.  What makes samples impossible is said; they are left out. */
 int wan_samples_open(struct wan_job *t, struct cairn_error *err);
-/* The same without data, for a model that was saved in the folder: what makes samples impossible is an error. */
-int wan_samples_open_saved(struct wan_job *t, const char *dir, struct cairn_error *err);
+/* The same without data, for a model that was saved: what makes samples impossible is an error. */
+int wan_samples_open_saved(struct wan_job *t, const struct task_saved *s, struct cairn_error *err);
 void wan_samples_close(struct wan_job *t);
 /* No samples from now on. */
 void wan_samples_say_off(struct wan_job *t, const char *why);

@@ -106,12 +106,38 @@ static bool can_retry(struct wan_job *t, bool *one_by_one, struct cairn_error *w
     return !was;
 }
 
+static int drop_loras(struct wan_job *t, struct cairn_error *err)
+{
+    if (!t->samples.loras_applied)
+        return 0;
+    t->samples.loras_applied = false;
+    return wan_generate_drop_loras(&t->task, err);
+}
+
+/* With the strength that a prompt wants. */
+static int use_loras(struct wan_job *t, double scale, struct cairn_error *err)
+{
+    struct wan_samples *s = &t->samples;
+    if (!s->n_loras || (s->loras_applied && (!s->n_own || scale == s->applied_scale)))
+        return 0;
+    CLEANUP(mem_free) double *strengths = malloc(s->n_loras * sizeof(*strengths));
+    if (!strengths)
+        return cairn_fail(err, CAIRN_EIO, "no memory");
+    for (size_t i = 0; i < s->n_loras; i++)
+        strengths[i] = s->lora_strengths[i] * (i < s->n_own ? scale : 1);
+    if (drop_loras(t, err) || wan_generate_use_loras(&t->task, s->lora_files, strengths, s->n_loras, err))
+        return -1;
+    s->loras_applied = true;
+    s->applied_scale = scale;
+    return 0;
+}
+
 static int generate_or_shrink(struct wan_job *t, size_t i, float *latents, struct cairn_error *err)
 {
     bool one_by_one = false;
     for (;;) {
         *err = (struct cairn_error){ 0 };
-        if (!generate(t, i, one_by_one, latents, err))
+        if (!use_loras(t, t->samples.prompts[i].lora_scale, err) && !generate(t, i, one_by_one, latents, err))
             return 0;
         if (!can_retry(t, &one_by_one, err))
             return -1;
@@ -175,18 +201,6 @@ static void write_all(struct wan_job *t, float *const *latents, const char *dir,
     }
 }
 
-static int use_loras(struct wan_job *t, struct cairn_error *err)
-{
-    struct wan_samples *s = &t->samples;
-    bool ignored = true;
-    while (wan_generate_use_loras(&t->task, s->lora_files, s->lora_strengths, s->n_loras, err)) {
-        if (!can_retry(t, &ignored, err))
-            return -1;
-        *err = (struct cairn_error){ 0 };
-    }
-    return 0;
-}
-
 /* done: the model is needed for nothing else, and its memory is free for the VAE. */
 static int make_all(struct wan_job *t, const char *dir, uint64_t step, bool done, struct str *text,
                     struct cairn_error *err)
@@ -196,7 +210,7 @@ static int make_all(struct wan_job *t, const char *dir, uint64_t step, bool done
         return cairn_fail(err, CAIRN_EIO, "no memory for samples");
     int r = generate_all(t, latents, err);
     struct cairn_error ignored = { 0 };
-    if (t->samples.n_loras && wan_generate_drop_loras(&t->task, r ? &ignored : err))
+    if (drop_loras(t, r ? &ignored : err))
         r = -1;
     if (done)
         model_release(t->task.model);
@@ -215,7 +229,7 @@ int wan_job_sample(struct task *task, const char *dir, uint64_t step, struct str
     struct wan_job *t = (struct wan_job *)task;
     struct cairn_error why = { 0 };
     t->samples.n_made = 0;
-    if (!t->samples.off && t->samples.n_loras && use_loras(t, &why))
+    if (!t->samples.off && use_loras(t, 1, &why) && why.code != CAIRN_ENOMEM)
         wan_samples_say_off(t, why.msg);
     return t->samples.off ? 0 : make_all(t, dir, step, false, text, err);
 }
@@ -223,7 +237,10 @@ int wan_job_sample(struct task *task, const char *dir, uint64_t step, struct str
 int wan_samples_make(struct wan_job *t, const char *dir, uint64_t step, struct cairn_error *err)
 {
     CLEANUP(str_release) struct str text = { 0 };
-    if (t->samples.n_loras && use_loras(t, err))
+    struct cairn_error why = { 0 };
+    if (use_loras(t, t->samples.prompts[0].lora_scale, &why) && why.code != CAIRN_ENOMEM) {
+        *err = why;
         return -1;
+    }
     return make_all(t, dir, step, true, &text, err);
 }

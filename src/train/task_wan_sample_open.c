@@ -173,48 +173,87 @@ static int prepare_texts(struct wan_job *t, const char *dir, struct cairn_error 
     return has_texts(t) ? 0 : encode_texts(t, dirs[s->n_dirs - 1], err);
 }
 
-/* How much memory the LoRA of a file takes on the device; what is wrong with the file is told when it is applied. */
-static size_t lora_bytes(const struct wan_job *t, const char *path)
+/* How much memory the LoRA of a file takes on the device. */
+static int count_lora(const struct wan_job *t, const char *path, size_t *bytes, struct cairn_error *err)
 {
     CLEANUP(lora_close) struct lora_file l = { 0 };
     struct cairn_error ignored = { 0 };
     uint64_t values = 0;
-    if (lora_open_expert(&l, path, LORA_EXPERT_LOW, &ignored))
-        return 0;
+    if (lora_open_expert(&l, path, LORA_EXPERT_LOW, &ignored) &&
+        lora_open_expert(&l, path, LORA_EXPERT_HIGH, err))
+        return -1;
     for (size_t i = 0; i < l.n_modules; i++)
         values += l.modules[i].rank * (l.modules[i].in + l.modules[i].out);
     bool both = t->both && wan_expert_by_name(path) == WAN_EXPERT_NONE;
-    return (size_t)values * storage_size(t->task.env.nn->storage) * (both ? WAN_EXPERTS : 1);
-}
-
-static int parse_loras(struct wan_job *t, struct cairn_error *err)
-{
-    const struct config_list *l = &t->keys.sample.loras;
-    struct wan_samples *s = &t->samples;
-    s->lora_files = ARENA_NEW(t->task.env.arena, const char *, l->n + 1);
-    s->lora_strengths = ARENA_NEW(t->task.env.arena, double, l->n + 1);
-    s->n_loras = l->n;
-    for (size_t i = 0; i < l->n; i++) {
-        const char *colon = strrchr(l->item[i], ':');
-        char *end = NULL;
-        double strength = colon ? strtod(colon + 1, &end) : 1;
-        bool has_strength = colon && end > colon + 1 && !*end;
-        s->lora_strengths[i] = has_strength ? strength : 1;
-        s->lora_files[i] = has_strength
-                               ? arena_strndup(t->task.env.arena, l->item[i], (size_t)(colon - l->item[i]))
-                               : l->item[i];
-        if (!os_is_file(s->lora_files[i]))
-            return cairn_fail(err, CAIRN_EIO, "sample.loras: %s does not exist", s->lora_files[i]);
-        s->lora_bytes += lora_bytes(t, s->lora_files[i]);
-    }
+    *bytes += (size_t)values * storage_size(t->task.env.nn->storage) * (both ? WAN_EXPERTS : 1);
     return 0;
 }
 
-static int list_prompts(struct wan_job *t, struct cairn_error *err)
+/* By its name, where the job has one expert. */
+static void warn_of_other_expert(const struct wan_job *t, const char *path)
+{
+    enum wan_expert e = wan_expert_by_name(path);
+    if ((t->side == FLOW_HIGH && e == WAN_EXPERT_LOW) || (t->side == FLOW_LOW && e == WAN_EXPERT_HIGH))
+        message_say(&t->task.env.sink, "warning: %s is by its name for the %s, but the model is the %s", path,
+                    wan_expert_name(e),
+                    wan_expert_name(t->side == FLOW_HIGH ? WAN_EXPERT_HIGH : WAN_EXPERT_LOW));
+}
+
+static int parse_lora(struct wan_job *t, const char *key, const char *text, struct cairn_error *err)
+{
+    struct wan_samples *s = &t->samples;
+    const char *colon = strrchr(text, ':');
+    char *end = NULL;
+    double strength = colon ? strtod(colon + 1, &end) : 1;
+    bool has_strength = colon && end > colon + 1 && !*end;
+    const char *path = has_strength ? arena_strndup(t->task.env.arena, text, (size_t)(colon - text)) : text;
+    if (count_lora(t, path, &s->lora_bytes, err))
+        return key ? cairn_wrap(err, "%s", key) : -1;
+    s->lora_strengths[s->n_loras] = has_strength ? strength : 1;
+    s->lora_files[s->n_loras++] = path;
+    warn_of_other_expert(t, path);
+    return 0;
+}
+
+/* saved: NULL for a job that trains. */
+static int parse_loras(struct wan_job *t, const struct task_saved *saved, struct cairn_error *err)
+{
+    const struct config_list *l = &t->keys.sample.loras;
+    struct wan_samples *s = &t->samples;
+    s->n_own = saved ? saved->n_loras : 0;
+    s->lora_files = ARENA_NEW(t->task.env.arena, const char *, s->n_own + l->n + 1);
+    s->lora_strengths = ARENA_NEW(t->task.env.arena, double, s->n_own + l->n + 1);
+    for (size_t i = 0; i < s->n_own; i++)
+        if (parse_lora(t, NULL, saved->loras[i], err))
+            return -1;
+    for (size_t i = 0; i < l->n; i++)
+        if (parse_lora(t, "sample.loras", l->item[i], err))
+            return -1;
+    return 0;
+}
+
+/* Two files are those of two experts, and their names say which is which. */
+static int check_own_loras(const struct wan_job *t, struct cairn_error *err)
+{
+    const struct wan_samples *s = &t->samples;
+    enum wan_expert names[WAN_EXPERTS] = { 0 };
+    if (!t->both || s->n_own != WAN_EXPERTS)
+        return 0;
+    for (size_t i = 0; i < WAN_EXPERTS; i++)
+        names[i] = wan_expert_by_name(s->lora_files[i]);
+    if (names[0] != names[1])
+        return 0;
+    cairn_fail(err, CAIRN_EUSAGE, "which of %s and %s is for which expert is not clear from their names",
+               s->lora_files[0], s->lora_files[1]);
+    return cairn_hint(err, "the name of one should have high_noise in it, that of the other low_noise");
+}
+
+static int list_prompts(struct wan_job *t, const struct task_saved *saved, struct cairn_error *err)
 {
     struct wan_samples *s = &t->samples;
     struct wan_pixels preset = t->largest;
-    if (wan_prompts(config_of(t), t->task.env.arena, &s->prompts, &s->n, err) || parse_loras(t, err))
+    if (wan_prompts(config_of(t), t->task.env.arena, &s->prompts, &s->n, err) || parse_loras(t, saved, err) ||
+        check_own_loras(t, err))
         return -1;
     if (t->keys.sample.size[0] && wan_pixels_parse(t->keys.sample.size, &preset, err))
         return -1;
@@ -236,7 +275,7 @@ int wan_samples_open(struct wan_job *t, struct cairn_error *err)
         return 0;
     t->task.sample_alone = true;
     t->task.no_first_sample = !t->keys.sample.first;
-    if (list_prompts(t, err))
+    if (list_prompts(t, NULL, err))
         return -1;
     if (e->only_plan)
         return 0;
@@ -257,26 +296,32 @@ int wan_samples_open(struct wan_job *t, struct cairn_error *err)
     return 0;
 }
 
-int wan_samples_open_saved(struct wan_job *t, const char *dir, struct cairn_error *err)
+static int lacks_vae(const struct wan_job *t, struct cairn_error *err)
+{
+    cairn_fail(err, CAIRN_EUSAGE, "%s: model.vae_path is not set, which decodes samples",
+               config_of(t)->file ? config_of(t)->file : "the configuration");
+    return cairn_hint(err, "set it there, or add --set model.vae_path=FILE");
+}
+
+int wan_samples_open_saved(struct wan_job *t, const struct task_saved *saved, struct cairn_error *err)
 {
     const struct wan_keys *k = &t->keys;
     if (k->data.size[0] && wan_pixels_parse(k->data.size, &t->largest, err))
         return -1;
     t->samples.dirs = k->data.path.item;
     t->samples.n_dirs = k->data.path.n;
-    if (list_prompts(t, err))
+    if (list_prompts(t, saved, err))
         return -1;
     if (!t->samples.n) {
         cairn_fail(err, CAIRN_EUSAGE, "there is no prompt");
-        return cairn_hint(err, "give one with --prompt, or set sample.prompts in the run's configuration");
+        return cairn_hint(err, "give one with --prompt, or set sample.prompts in the configuration");
     }
     if (!k->model.vae_path[0])
-        return cairn_fail(err, CAIRN_EUSAGE,
-                          "%s/config.yaml: model.vae_path is not set, which decodes samples", dir);
+        return lacks_vae(t, err);
     if (t->shape.clip_width)
         return cairn_fail(err, CAIRN_EUSAGE,
                           "the model needs CLIP features of an image, which cairn cannot make");
-    if (prepare_texts(t, dir, err))
+    if (prepare_texts(t, saved->dir, err))
         return -1;
     for (size_t i = 0; i < t->samples.n; i++)
         if (wan_sample_image(t, i, err))

@@ -314,7 +314,8 @@ static void a_saved_model_has_all_its_sets(void)
     const char *dir = train(KEYS("lora.experts=each"));
     const char *names[] = { "checkpoints/step-4/lora_high.safetensors",
                             "checkpoints/step-4/lora_low.safetensors" };
-    struct loaded_model_options o = { .what = dir, .talk = tmpfile() };
+    const char *what = dir;
+    struct loaded_model_options o = { .what = &what, .n_what = 1, .talk = tmpfile() };
     struct loaded_model t;
     CLEANUP(str_release) struct str text = { 0 };
     REQUIRE(!gpu_open(device, &g, &err));
@@ -327,7 +328,7 @@ static void a_saved_model_has_all_its_sets(void)
         CHECK(!t.job.task->ops->sample(t.job.task, dir, 77, &text, &err) && exists(dir, "step-77-0.raw"));
     }
     loaded_model_close(&t);
-    o.what = in(dir, "checkpoints/step-2/lora_low.safetensors"); /* the other comes from beside it */
+    what = in(dir, "checkpoints/step-2/lora_low.safetensors"); /* the other comes from beside it */
     if (open_saved(&t, &o))
         CHECK_FAIL_("%s", err.msg);
     else {
@@ -335,7 +336,7 @@ static void a_saved_model_has_all_its_sets(void)
         check_set(&t, 1, in(dir, "checkpoints/step-2/lora_low.safetensors"));
     }
     loaded_model_close(&t);
-    o.what = dir;
+    what = dir;
     o.average = true;
     CHECK_INT(open_saved(&t, &o), -1); /* the run kept none */
     CHECK_INT(err.code, CAIRN_EUSAGE);
