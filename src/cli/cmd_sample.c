@@ -9,7 +9,6 @@
 #include "start/watch_calls.h"
 #include "train/task_gpt.h"
 #include "train/wan_sample.h"
-#include "base/clock.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,37 +133,18 @@ static int adjust(void *ctx, struct job_config *c, struct cairn_error *err)
     return video ? adjust_video(w, c, err) : 0;
 }
 
-struct progress {
-    double started;
-    bool terminal;
-};
-
-static void show_progress(void *to, size_t index, size_t step, size_t steps)
-{
-    struct progress *p = to;
-    double now = clock_s();
-    if (step == 1)
-        p->started = now; /* the first step also loads and compiles */
-    double left = step > 1 ? (now - p->started) / (double)(step - 1) * (double)(steps - step) : 0;
-    if (p->terminal)
-        fprintf(stderr, "\r\033[Ksample %zu: step %zu of %zu  ETA %d:%02d%s", index, step, steps,
-                (int)left / 60, (int)left % 60, step == steps ? "\r\033[K" : "");
-    fflush(stderr);
-}
-
 static int sample_video(const struct options *w, struct loaded_model *t, struct cairn_error *err)
 {
-    struct progress p = { .terminal = isatty(STDERR_FILENO) };
     const struct sample_file *made;
+    const char *dir = w->start.model.dir;
     size_t n, asked;
-    struct wan_sample_job job = { w->start.model.dir, show_progress, &p };
     fprintf(stderr, "%s, on %s\n", t->weights, gpu_info(t->options.g)->name);
-    if (wan_sample_saved(t, &job, &made, &n, &asked, err))
+    if (wan_sample_saved(t, dir, &made, &n, &asked, err))
         return -1;
     if (w->json)
-        print_report(report_video_samples(t->weights, t->step, job.dir, made, n));
+        print_report(report_video_samples(t->weights, t->step, dir, made, n));
     for (size_t i = 0; !w->json && i < n; i++)
-        printf("%s/%s\n", job.dir, made[i].name);
+        printf("%s/%s\n", dir, made[i].name);
     return n == asked ? 0 : cairn_fail(err, CAIRN_EIO, "%zu of %zu samples failed", asked - n, asked);
 }
 

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/int.h"
 #include "base/json.h"
+#include "base/progress.h"
 #include "base/str.h"
 #include "media/clip_writer.h"
 #include "media/media.h"
@@ -27,10 +28,12 @@ struct output {
     struct picture sheet;
     size_t across;
     struct clip_writer *writer;
+    struct progress progress;
 };
 
 static void output_close(struct output *o)
 {
+    progress_end(&o->progress);
     clip_writer_close(o->writer);
     o->writer = NULL;
     picture_free(&o->sheet);
@@ -58,6 +61,7 @@ static int start(void *ctx, const struct vae_size *size, double fps, struct cair
     o->f->height = size->height;
     o->f->frames = size->frames;
     o->f->fps = o->f->fps > 0 ? o->f->fps : fps;
+    progress_start_count(&o->progress, o->f->talk, o->f->doing, "frame", size->frames);
     if (!is_one_picture(o))
         return open_writer(o, size->width, size->height, err);
     o->across = (size_t)ceil(sqrt((double)size->frames));
@@ -71,6 +75,7 @@ static int start(void *ctx, const struct vae_size *size, double fps, struct cair
 static int frame(void *ctx, size_t number, const struct picture *p, struct cairn_error *err)
 {
     struct output *o = ctx;
+    progress_add(&o->progress, 1);
     if (!is_one_picture(o))
         return clip_writer_add(o->writer, p, err);
     size_t row = p->width * 3, sheet_row = o->sheet.width * 3;

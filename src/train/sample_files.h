@@ -15,6 +15,8 @@ struct sample_file {
     int64_t seed;
     double fps; /* 0: that of the model */
     enum wan_sample_format format;
+    FILE *talk;        /* for a line of progress, "decoding sample 2 of 4"; may be NULL */
+    const char *doing; /* its beginning */
     /* Filled in. */
     char name[64];
     size_t width, height, frames;

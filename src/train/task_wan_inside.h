@@ -40,9 +40,7 @@ struct wan_samples {
     size_t n_own;      /* the first of them, which a prompt's strength of the LoRA scales */
     size_t lora_bytes; /* of their memory on the device */
     bool loras_applied;
-    double applied_scale;                                                /* of those of n_own */
-    void (*progress)(void *to, size_t index, size_t step, size_t steps); /* NULL: none */
-    void *to;
+    double applied_scale; /* of those of n_own */
     /* After an OOM: 0 if memory was freed, so that the sample can be tried again.  NULL: it cannot. */
     int (*shrink)(void *to, struct cairn_error *why);
     void *shrink_to;

@@ -2,11 +2,13 @@
  * Samples of a Wan job: texts from the caches, latents by wan_generate, files by sample_files.
  *
  * A sample that fails costs only itself: it is said once, and training goes on. */
+#include "base/progress.h"
 #include "base/str.h"
 #include "gpu/pool.h"
 #include "train/sample_files.h"
 #include "train/task_wan_inside.h"
 #include "train/wan_generate.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,16 +47,17 @@ static int read_text(const struct wan_job *t, const char *text, float **out, str
     return video_item_read(&item, VIDEO_TEXT, *out, err);
 }
 
-struct progress {
-    const struct wan_job *t;
-    size_t index;
-};
+/* "sample 2 of 4", for lines of progress. */
+static const char *name_of(const struct wan_job *t, size_t i, const char *doing, char buf[64])
+{
+    snprintf(buf, 64, "%s %zu of %zu", doing, i + 1, t->samples.n);
+    return buf;
+}
 
 static void show_progress(void *to, size_t step, size_t steps)
 {
-    const struct progress *p = to;
-    if (p->t->samples.progress)
-        p->t->samples.progress(p->t->samples.to, p->index, step, steps);
+    (void)step, (void)steps;
+    progress_add(to, 1);
 }
 
 static int generate(struct wan_job *t, size_t i, bool one_by_one, float *latents, struct cairn_error *err)
@@ -62,7 +65,8 @@ static int generate(struct wan_job *t, size_t i, bool one_by_one, float *latents
     const struct sample_prompt *p = &t->samples.prompts[i];
     CLEANUP(mem_free) float *text = NULL;
     CLEANUP(mem_free) float *negative = NULL;
-    struct progress progress = { t, i };
+    CLEANUP(progress_end) struct progress progress = { 0 };
+    char name[64];
     if (wan_sample_image(t, i, err) || read_text(t, p->text, &text, err) ||
         read_text(t, p->negative, &negative, err))
         return -1;
@@ -82,6 +86,7 @@ static int generate(struct wan_job *t, size_t i, bool one_by_one, float *latents
         .stop = t->task.env.stop,
     };
     wan_sample_guidance(t, p, &c);
+    progress_start_count(&progress, t->task.env.talk, name_of(t, i, "sample", name), "step", p->steps);
     return wan_generate(&t->task, &c, latents, err);
 }
 
@@ -177,13 +182,16 @@ static void write_all(struct wan_job *t, float *const *latents, const char *dir,
         const struct sample_prompt *p = &t->samples.prompts[i];
         struct wan_size l = wan_sample_size(t, p);
         struct decode_clip c = { "the sample", latents[i], t->shape.out, l.frames, l.height, l.width };
+        char name[64];
         struct sample_file f = { .dir = dir,
                                  .step = step,
                                  .index = i,
                                  .prompt = p->text,
                                  .seed = p->seed,
                                  .fps = p->fps,
-                                 .format = t->keys.sample.format };
+                                 .format = t->keys.sample.format,
+                                 .talk = t->task.env.talk,
+                                 .doing = name_of(t, i, "decoding sample", name) };
         if (!latents[i])
             continue;
         why = (struct cairn_error){ 0 };
@@ -192,6 +200,7 @@ static void write_all(struct wan_job *t, float *const *latents, const char *dir,
             continue;
         }
         str_addf(text, "%s%s  %s", written++ ? "\n" : "", f.name, p->text);
+        f.doing = NULL;
         t->samples.made[t->samples.n_made++] = f;
     }
     decoder_close(d);

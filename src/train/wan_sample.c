@@ -9,16 +9,13 @@ static int shrink(void *to, struct cairn_error *why)
     return job_fallback(to, &oom, why);
 }
 
-int wan_sample_saved(struct loaded_model *model, const struct wan_sample_job *job,
-                     const struct sample_file **made, size_t *n_made, size_t *n_asked,
-                     struct cairn_error *err)
+int wan_sample_saved(struct loaded_model *model, const char *dir, const struct sample_file **made,
+                     size_t *n_made, size_t *n_asked, struct cairn_error *err)
 {
     struct wan_job *t = (struct wan_job *)model->job.task;
-    t->samples.progress = job->progress;
-    t->samples.to = job->to;
     t->samples.shrink = shrink;
     t->samples.shrink_to = &model->job;
-    if (file_make_dir(job->dir, 0777, err) || wan_samples_make(t, job->dir, model->step, err))
+    if (file_make_dir(dir, 0777, err) || wan_samples_make(t, dir, model->step, err))
         return -1;
     *made = t->samples.made;
     *n_made = t->samples.n_made;

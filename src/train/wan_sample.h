@@ -6,16 +6,10 @@
 #include "train/loaded_model.h"
 #include "train/sample_files.h"
 
-/* Makes a sample of each prompt of an open model, in a folder that is made if it is missing.  progress is called after
- * each step of a sample.  After an OOM the model takes less of the device's memory, if that is possible.  A sample that
- * fails all the same is said, and the others go on; *n_asked is then more than *n_made. */
-struct wan_sample_job {
-    const char *dir;
-    void (*progress)(void *to, size_t index, size_t step, size_t steps); /* NULL: none */
-    void *to;
-};
-int wan_sample_saved(struct loaded_model *t, const struct wan_sample_job *job,
-                     const struct sample_file **made, size_t *n_made, size_t *n_asked,
-                     struct cairn_error *err);
+/* Makes a sample of each prompt of an open model, in a folder that is made if it is missing.  After an OOM the model takes
+ * less of the device's memory, if that is possible.  A sample that fails all the same is said, and the others go on;
+ * *n_asked is then more than *n_made. */
+int wan_sample_saved(struct loaded_model *t, const char *dir, const struct sample_file **made, size_t *n_made,
+                     size_t *n_asked, struct cairn_error *err);
 
 #endif

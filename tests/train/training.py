@@ -68,9 +68,13 @@ class Home:
 
     def on_terminal(self, run, *options, env=None, **keys):
         """To its end, with a terminal for what it says; returns that."""
+        return self.terminal(self.command(run, *options, **keys), env)
+
+    def terminal(self, command, env=None):
+        """The same for any command."""
         master, slave = pty.openpty()
         said = b''
-        with subprocess.Popen(self.command(run, *options, **keys), env=self.environment(env), cwd=self.path,
+        with subprocess.Popen(command, env=self.environment(env), cwd=self.path,
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave):
             os.close(slave)
             with os.fdopen(master, 'rb', buffering=0) as terminal:

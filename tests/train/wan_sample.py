@@ -194,6 +194,23 @@ def the_average_on_a_gpu():
     yield from differences(HOME, 'ema-gpu', 'ema-gpu-quiet', 2)
 
 
+def progress_is_shown():
+    """One line for each sample on a terminal, in training and in `cairn sample`, and nothing of it in a file."""
+    keys = {k.replace('.', '__'): v for k, v in HOME.encoders().items()}
+    keys = {**keys, 'sample__every': 1, 'sample__prompts': PROMPTS, 'sample__steps': 2, 'sample__size': '32x16x5', 'train__steps': 1, 'train__warmup': 0}
+    trained = HOME.on_terminal('lines', **keys)
+    sampled = HOME.terminal([CAIRN, 'sample', 'lines', '--device=cpu', '--out=lines-out'])
+    for shown in trained, sampled:
+        for line in 'sample 1 of 2  step 0 of 2', 'sample 2 of 2  step 0 of 2', 'decoding sample 1 of 2  frame 0 of 5':
+            if f'\r{line}\033[K' not in shown:
+                yield f'no "{line}": {shown}'
+    if '\r\033[K---- sample at step 1' not in trained:
+        yield f'{trained}'
+    done, _ = sample('plain', run='lines')
+    if '\r' in done.stderr or 'step 1 of' in done.stderr:
+        yield f'{done.stderr}'
+
+
 def images_lead_samples():
     for name, keys in (('ti2v', {'model__path': TI2V, 'model__vae_path': VAE_22, 'data__resolution': 64, 'sample__size': '64x64x5'}),
                        ('i2v', {'model__path': write_model(f'{HOME.path}/i2v.safetensors', image_channels=20), 'model__heads': 2,
@@ -242,5 +259,5 @@ def wrong_options_of_sample():
 with HOME:
     tap.run([files_and_their_index, training_does_not_notice, a_resumed_run_lists_each_once, formats_and_options, prompt_files,
              what_fails_is_left_out, wrong_keys_are_refused, a_gpu_makes_them_too, a_saved_lora_makes_samples, the_average_is_shown,
-             the_average_on_a_gpu, images_lead_samples, an_interrupt_ends_a_sample, memory_is_planned,
+             the_average_on_a_gpu, progress_is_shown, images_lead_samples, an_interrupt_ends_a_sample, memory_is_planned,
              wrong_options_of_sample])

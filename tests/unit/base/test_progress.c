@@ -45,6 +45,67 @@ static void silent_without_a_terminal(void)
     fclose(f);
 }
 
+static void counted(void)
+{
+    static const struct {
+        uint64_t done;
+        double seconds;
+        const char *text;
+    } rows[] = {
+        { 0, 0, "sample  step 0 of 20" },
+        { 1, 0, "sample  step 1 of 20" }, /* the first says nothing of the others */
+        { 2, 1.5, "sample  step 2 of 20  1.50 s/step  0:27 left" },
+        { 11, 3000, "sample  step 11 of 20  300.00 s/step  45:00 left" },
+        { 20, 19, "sample  step 20 of 20  1.00 s/step  " },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct progress p = { .what = "sample", .unit = "step", .total = 20 };
+        char buf[128];
+        progress_text(&p, rows[i].done, rows[i].seconds, buf, sizeof(buf));
+        CHECK_STR(buf, rows[i].text);
+    }
+}
+
+/* Where there is no terminal, what is counted gets a line now and then. */
+static void counted_plainly(void)
+{
+    FILE *f = tmpfile();
+    char seen[256] = "";
+    struct progress p;
+    progress_start_count(&p, f, "sample", "step", 4);
+    progress_add(&p, 1);
+    p.shown -= 11; /* as many seconds pass */
+    progress_add(&p, 1);
+    progress_add(&p, 1);
+    progress_end(&p);
+    rewind(f);
+    CHECK(fread(seen, 1, sizeof(seen) - 1, f) > 0);
+    CHECK(str_starts(seen, "sample  step 2 of 4  ") && str_ends(seen, " left\n") && !strchr(seen, '\r'));
+    CHECK(strchr(seen, '\n') == strrchr(seen, '\n'));
+    fclose(f);
+    progress_start_count(&p, NULL, "sample", "step", 4);
+    progress_add(&p, 1);
+    progress_end(&p);
+}
+
+static void counted_on_a_terminal(void)
+{
+    int master, slave;
+    char seen[512] = "";
+    if (openpty(&master, &slave, NULL, NULL, NULL))
+        SKIP("no terminal can be had here (/dev/pts)");
+    FILE *f = fdopen(slave, "w");
+    struct progress p;
+    progress_start_count(&p, f, "sample", "step", 4);
+    p.shown -= 1;
+    progress_add(&p, 1);
+    progress_end(&p);
+    read_until(master, "step 1 of 4\033[K\r\033[K", seen, sizeof(seen));
+    CHECK_STR(seen, "\rsample  step 0 of 4\033[K\rsample  step 1 of 4\033[K\r\033[K");
+    fclose(f);
+    close(master);
+}
+
 /* On a terminal the line is written, not too often, and taken away at the end. */
 static void rewrites_its_line(void)
 {
@@ -109,6 +170,9 @@ int main(void)
     setenv("TERM", "xterm", 1);
     RUN(the_line);
     RUN(silent_without_a_terminal);
+    RUN(counted);
+    RUN(counted_plainly);
+    RUN(counted_on_a_terminal);
     RUN(rewrites_its_line);
     RUN(fits_the_terminal);
     RUN(silent_on_a_dumb_terminal);
