@@ -385,11 +385,24 @@ int dataset_check(const struct dataset *d, struct cairn_error *err)
     for (size_t i = 0; i < d->n; i++)
         if (!d->item[i].problem)
             return 0;
-    if (!d->n)
-        return cairn_fail(err, CAIRN_EFORMAT, "no pictures and clips in %s%s",
-                          d->sources.source[0].block.name, d->sources.n > 1 ? " and the others" : "");
-    return cairn_fail(err, CAIRN_EFORMAT, "none of %zu items can be used; %s: %s", d->n, d->item[0].path,
-                      d->item[0].why);
+    const struct dataset_source *first = &d->sources.source[0];
+    if (!d->n) {
+        cairn_fail(err, CAIRN_EFORMAT, "no images or clips in %s%s", first->block.name,
+                   d->sources.n > 1 ? " and the others" : "");
+        cairn_hint(err, "name the folder that has them itself%s",
+                   first->find & DATASET_SUBFOLDERS ? "" : ": subfolders are not searched");
+    } else {
+        cairn_fail(err, CAIRN_EFORMAT, "none of %zu items can be used; %s: %s", d->n, d->item[0].path,
+                   d->item[0].why);
+        if (d->item[0].problem == DATASET_CAPTION)
+            cairn_hint(
+                err,
+                "write the caption of NAME.mp4 into NAME%s, or name the extension that the captions have",
+                first->caption_extension ? first->caption_extension : ".txt");
+        else
+            cairn_hint(err, "`cairn cache --look` shows what is wrong with each file");
+    }
+    return first->place ? cairn_wrap(err, "%s", first->place) : -1;
 }
 
 /* ---- totals ---- */

@@ -28,18 +28,16 @@ const char *dataset_resolve(const char *path, const char *named_in, struct arena
     return os_info(beside, &info) ? arena_strdup(a, path) : beside;
 }
 
+const char *dataset_place(const char *path, const struct yaml_node *map, const char *key, struct arena *a)
+{
+    const struct yaml_node *n = settings_get(map, key);
+    return n ? arena_printf(a, "%s:%d:%d: %s", path, n->line, n->column, key) : NULL;
+}
+
 static bool has_suffix(const char *path, const char *suffix)
 {
     size_t n = strlen(path), m = strlen(suffix);
     return n > m && !strcasecmp(path + n - m, suffix);
-}
-
-static bool has_key(const struct yaml_node *map, const char *key)
-{
-    for (const struct yaml_node *n = map->kind == YAML_MAP ? map->first : NULL; n; n = n->next)
-        if (!strcmp(n->key->text, key))
-            return true;
-    return false;
 }
 
 /* Sub-folders keep caches of different datasets apart: a picture's cache is named by the file alone. */
@@ -64,7 +62,7 @@ int dataset_read_config(const struct dataset_options *o, struct arena *a, struct
         failed = dataset_read_folders(o, a, out, err);
     else if (toml ? toml_read(o->config, a, &root, err) : yaml_read(o->config, a, &root, err))
         failed = -1;
-    else if (toml || has_key(root, "datasets"))
+    else if (toml || settings_get(root, "datasets"))
         failed = dataset_read_musubi(o->config, root, o, a, out, err);
     else
         failed = dataset_read_toolkit(o->config, root, o, a, out, err);

@@ -164,8 +164,11 @@ int dataset_list_files(const struct dataset_source *s, struct arena *a, struct d
                        size_t *n, struct cairn_error *err)
 {
     struct lister l = { .s = s, .a = a, .err = err };
-    if (s->list ? list_listed(&l) : list_folder(&l, s->folder, 0))
-        return -1;
+    if (s->list ? list_listed(&l) : list_folder(&l, s->folder, 0)) {
+        if (s->place)
+            cairn_wrap(err, "%s", s->place);
+        return s->place && !err->hint[0] ? cairn_hint(err, "set it to a folder of images and clips") : -1;
+    }
     if (l.n)
         qsort(l.file, l.n, sizeof(*l.file), by_path);
     *files = l.file;

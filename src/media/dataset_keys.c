@@ -125,14 +125,25 @@ static bool is_nothing(const struct yaml_node *n)
            (read_real(n, &v) && v == 0);
 }
 
+/* A number or true where a text belongs is none, unless it is in quotes. */
+static bool read_text(const struct yaml_node *n, const char **out)
+{
+    double v;
+    *out = n->text;
+    return n->kind == YAML_SCALAR && n->text && !read_real(n, &v) && settings_bool(n) < 0;
+}
+
+static bool is_index(const struct yaml_node *n)
+{
+    uint64_t v;
+    return is_plain(n) && cairn_parse_u64(n->text, &v);
+}
+
 static bool read_value(const struct setting *row, const struct yaml_node *n, struct arena *a, void *at)
 {
     switch (row->type) {
     case SETTING_TEXT:
-        if (n->kind != YAML_SCALAR || !n->text)
-            return false;
-        *(const char **)at = n->text;
-        return true;
+        return read_text(n, at);
     case SETTING_COUNT:
         return read_count(n, at);
     case SETTING_REAL:
@@ -143,7 +154,11 @@ static bool read_value(const struct setting *row, const struct yaml_node *n, str
         return read_size(n, at);
     case SETTING_COUNTS:
         return read_counts(n, at, a);
-    case SETTING_UNUSED:
+    case SETTING_INDEX:
+        return is_index(n);
+    case SETTING_LIST:
+        return n->kind == YAML_LIST;
+    case SETTING_ANY:
         return true;
     case SETTING_REFUSED:
         return is_nothing(n);
@@ -151,14 +166,13 @@ static bool read_value(const struct setting *row, const struct yaml_node *n, str
     return false;
 }
 
-static int fail_unknown(const struct settings *s, const struct yaml_node *n, unsigned where,
-                        struct cairn_error *err)
+/* Suggests keys of other maps, too: a misspelt video_directory makes a dataset one of images. */
+static int fail_unknown(const struct settings *s, const struct yaml_node *n, struct cairn_error *err)
 {
     struct suggestion near = { .word = n->key->text };
     const char *elsewhere = NULL;
     for (size_t i = 0; i < s->n; i++) {
-        if (s->row[i].where & where)
-            suggest_try(&near, s->row[i].name);
+        suggest_try(&near, s->row[i].name);
         if (!strcmp(s->row[i].name, n->key->text))
             elsewhere = s->row[i].name;
     }
@@ -178,7 +192,9 @@ static int fail_value(const struct settings *s, const struct setting *row, const
         [SETTING_BOOL] = "true or false",
         [SETTING_SIZE] = "a number of pixels, or [width, height]",
         [SETTING_COUNTS] = "a list of whole numbers from 1 on",
-        [SETTING_UNUSED] = "",
+        [SETTING_INDEX] = "a whole number from 0 on",
+        [SETTING_LIST] = "a list",
+        [SETTING_ANY] = "anything",
     };
     if (row->type == SETTING_REFUSED) {
         cairn_fail(err, CAIRN_EFORMAT, "%s:%d:%d: cairn does not support %s", s->path, n->line, n->column,
@@ -187,23 +203,34 @@ static int fail_value(const struct settings *s, const struct setting *row, const
     }
     cairn_fail(err, CAIRN_EFORMAT, "%s:%d:%d: %s: expected %s", s->path, n->line, n->column, row->name,
                wanted[row->type]);
-    return cairn_hint(err, "correct it, or leave it out");
+    bool unquoted = row->type == SETTING_TEXT && n->kind == YAML_SCALAR;
+    return cairn_hint(err, unquoted ? "put it in quotes, or leave it out" : "correct it, or leave it out");
 }
 
 int settings_read(const struct settings *s, const struct yaml_node *map, unsigned where, void *into,
                   struct cairn_error *err)
 {
-    if (map->kind != YAML_MAP)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s:%d:%d: expected keys and values", s->path, map->line,
-                          map->column);
+    union {
+        const char *text;
+        size_t count;
+        double real;
+        bool yes;
+        struct bucket_size size;
+        struct setting_counts counts;
+    } unused;
+    if (map->kind != YAML_MAP) {
+        cairn_fail(err, CAIRN_EFORMAT, "%s:%d:%d: expected keys and values", s->path, map->line, map->column);
+        return cairn_hint(err, "write one KEY: VALUE or KEY = VALUE on each line");
+    }
     for (const struct yaml_node *n = map->first; n; n = n->next) {
         const struct setting *row = NULL;
         for (size_t i = 0; i < s->n && !row; i++)
             if (s->row[i].where & where && !strcmp(s->row[i].name, n->key->text))
                 row = &s->row[i];
         if (!row)
-            return fail_unknown(s, n, where, err);
-        if (!yaml_is_null(n) && !read_value(row, n, s->arena, (char *)into + row->at))
+            return fail_unknown(s, n, err);
+        void *at = row->at == SETTING_UNUSED ? (void *)&unused : (char *)into + row->at;
+        if (!yaml_is_null(n) && !read_value(row, n, s->arena, at))
             return fail_value(s, row, n, err);
     }
     return 0;

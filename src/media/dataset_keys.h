@@ -7,13 +7,15 @@
 #include <stdint.h>
 
 enum setting_type {
-    SETTING_TEXT,    /* const char * */
-    SETTING_COUNT,   /* size_t, at least 1 */
-    SETTING_REAL,    /* double */
-    SETTING_BOOL,    /* bool */
-    SETTING_SIZE,    /* struct bucket_size: a number, or a list of two */
-    SETTING_COUNTS,  /* struct setting_counts: a list, or a number */
-    SETTING_UNUSED,  /* of no consequence here; nothing is stored */
+    SETTING_TEXT,   /* const char * */
+    SETTING_COUNT,  /* size_t, at least 1 */
+    SETTING_REAL,   /* double */
+    SETTING_BOOL,   /* bool */
+    SETTING_SIZE,   /* struct bucket_size: a number, or a list of two */
+    SETTING_COUNTS, /* struct setting_counts: a list, or a number */
+    SETTING_INDEX,  /* whole, at least 0; never stored, as the next ones */
+    SETTING_LIST,
+    SETTING_ANY,
     SETTING_REFUSED, /* cairn cannot do it: an error, unless it is false, null, 0 or empty */
 };
 
@@ -26,8 +28,9 @@ struct setting {
     const char *name;
     enum setting_type type;
     unsigned where; /* bits of the maps that may have it */
-    size_t at;      /* offset in the struct */
+    size_t at;      /* offset in the struct; SETTING_UNUSED: of no consequence here, it is not stored */
 };
+#define SETTING_UNUSED SIZE_MAX
 
 struct settings {
     const char *path; /* for messages */

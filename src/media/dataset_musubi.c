@@ -15,7 +15,12 @@ struct musubi {
     double source_fps;
 };
 
-enum { GENERAL = 1, IMAGE = 2, VIDEO = 4, EVERYWHERE = GENERAL | IMAGE | VIDEO };
+enum {
+    GENERAL = DATASET_MUSUBI_GENERAL,
+    IMAGE = DATASET_MUSUBI_IMAGE,
+    VIDEO = DATASET_MUSUBI_VIDEO,
+    EVERYWHERE = GENERAL | IMAGE | VIDEO
+};
 
 #define ROW(key, type, where)                                     \
     {                                                             \
@@ -25,7 +30,7 @@ enum { GENERAL = 1, IMAGE = 2, VIDEO = 4, EVERYWHERE = GENERAL | IMAGE | VIDEO }
     {                                   \
 #key, SETTING_REFUSED, where, 0 \
     }
-static const struct setting rows[] = {
+const struct setting dataset_musubi_keys[] = {
     ROW(resolution, SIZE, EVERYWHERE),
     ROW(enable_bucket, BOOL, EVERYWHERE),
     ROW(bucket_no_upscale, BOOL, EVERYWHERE),
@@ -45,7 +50,7 @@ static const struct setting rows[] = {
     ROW(max_frames, COUNT, VIDEO),
     ROW(source_fps, REAL, VIDEO),
     /* Of FramePack, where Wan ignores it. */
-    { "fp_latent_window_size", SETTING_UNUSED, IMAGE | VIDEO, 0 },
+    { "fp_latent_window_size", SETTING_COUNT, IMAGE | VIDEO, SETTING_UNUSED },
     NOT_HERE(multiple_target, IMAGE),
     NOT_HERE(fp_1f_clean_indices, IMAGE),
     NOT_HERE(fp_1f_target_index, IMAGE),
@@ -53,6 +58,7 @@ static const struct setting rows[] = {
     NOT_HERE(no_resize_control, IMAGE),
     NOT_HERE(control_resolution, IMAGE),
 };
+const size_t n_dataset_musubi_keys = ARRAY_LEN(dataset_musubi_keys);
 
 struct reader {
     const char *path;
@@ -62,9 +68,10 @@ struct reader {
     struct cairn_error *err;
 };
 
-static int fail_at(const struct reader *r, const struct yaml_node *n, const char *what)
+static int fail_at(const struct reader *r, const struct yaml_node *n, const char *what, const char *remedy)
 {
-    return cairn_fail(r->err, CAIRN_EFORMAT, "%s:%d:%d: %s", r->path, n->line, n->column, what);
+    cairn_fail(r->err, CAIRN_EFORMAT, "%s:%d:%d: %s", r->path, n->line, n->column, what);
+    return cairn_hint(r->err, "%s", remedy);
 }
 
 static int read_frames(const struct reader *r, const struct yaml_node *n, const struct musubi *m,
@@ -76,9 +83,11 @@ static int read_frames(const struct reader *r, const struct yaml_node *n, const 
     while (way < ARRAY_LEN(names) && strcmp(names[way], m->frame_extraction))
         way++;
     if (way == ARRAY_LEN(names))
-        return fail_at(r, key ? key : n, "frame_extraction: expected head, chunk, slide, uniform or full");
+        return fail_at(r, key ? key : n, "frame_extraction: expected head, chunk, slide, uniform or full",
+                       "head takes the first frames of each clip");
     if (m->source_fps < 0)
-        return fail_at(r, settings_get(n, "source_fps"), "source_fps: expected a number above 0");
+        return fail_at(r, settings_get(n, "source_fps"), "source_fps: expected a number above 0",
+                       "leave it out: each clip says its own");
     s->extract = (enum dataset_extract)way;
     s->n_frames = m->target_frames.n;
     s->frames = dataset_frame_counts(m->target_frames.item, &s->n_frames, r->a);
@@ -107,7 +116,9 @@ static int read_dataset(const struct reader *r, const struct yaml_node *n, const
 {
     static size_t one_frame[] = { 1 };
     struct musubi m = *general;
-    struct settings keys = { .path = r->path, .row = rows, .n = ARRAY_LEN(rows), .arena = r->a };
+    struct settings keys = {
+        .path = r->path, .row = dataset_musubi_keys, .n = n_dataset_musubi_keys, .arena = r->a
+    };
     bool clips = settings_get(n, "video_directory") || settings_get(n, "video_jsonl_file");
     m.target_frames = (struct setting_counts){ one_frame, 1 };
     m.frame_extraction = "head";
@@ -119,13 +130,20 @@ static int read_dataset(const struct reader *r, const struct yaml_node *n, const
     const char *list = clips ? m.video_jsonl_file : m.image_jsonl_file;
     if (!folder && !list)
         return fail_at(
-            r, n, "a dataset needs image_directory, image_jsonl_file, video_directory or video_jsonl_file");
+            r, n, "a dataset needs image_directory, image_jsonl_file, video_directory or video_jsonl_file",
+            "set video_directory to the folder of the clips, or image_directory to that of the images");
     if (!folder && !m.cache_directory && !r->o->cache_directory)
-        return fail_at(r, n, "cache_directory is missing: a dataset by a .jsonl file needs it");
+        return fail_at(r, n, "cache_directory is missing: a dataset by a .jsonl file needs it",
+                       "set it to a folder for the caches");
 
     struct dataset_source *s = ARENA_PUSH(r->a, r->out->source, r->out->n);
     s->folder = folder ? dataset_resolve(folder, r->path, r->a) : NULL;
     s->list = folder ? NULL : dataset_resolve(list, r->path, r->a);
+    s->place = dataset_place(r->path, n,
+                             clips    ? folder ? "video_directory" : "video_jsonl_file"
+                             : folder ? "image_directory"
+                                      : "image_jsonl_file",
+                             r->a);
     s->block = (struct dataset_block){
         .name = folder ? folder : list,
         .cache_directory = m.cache_directory ? m.cache_directory : s->folder,
@@ -144,31 +162,35 @@ static int check_caches(const struct reader *r)
 {
     for (size_t i = 0; i < r->out->n; i++)
         for (size_t j = 0; j < i && !r->o->cache_directory; j++)
-            if (!strcmp(r->out->source[i].block.cache_directory, r->out->source[j].block.cache_directory))
-                return cairn_fail(
-                    r->err, CAIRN_EFORMAT,
-                    "%s: datasets %zu and %zu have the same cache_directory, %s: set another for one of them",
-                    r->path, j + 1, i + 1, r->out->source[i].block.cache_directory);
+            if (!strcmp(r->out->source[i].block.cache_directory, r->out->source[j].block.cache_directory)) {
+                cairn_fail(r->err, CAIRN_EFORMAT,
+                           "%s: datasets %zu and %zu have the same cache_directory, %s", r->path, j + 1,
+                           i + 1, r->out->source[i].block.cache_directory);
+                return cairn_hint(r->err, "set another cache_directory in one of them");
+            }
     return 0;
 }
 
 int dataset_read_musubi(const char *path, const struct yaml_node *root, const struct dataset_options *o,
                         struct arena *a, struct dataset_sources *out, struct cairn_error *err)
 {
-    static const struct setting top[] = { { "general", SETTING_UNUSED, GENERAL, 0 },
-                                          { "datasets", SETTING_UNUSED, GENERAL, 0 } };
+    static const struct setting top[] = { { "general", SETTING_ANY, GENERAL, SETTING_UNUSED },
+                                          { "datasets", SETTING_ANY, GENERAL, SETTING_UNUSED } };
     struct reader r = { .path = path, .o = o, .a = a, .out = out, .err = err };
     struct settings keys = { .path = path, .row = top, .n = ARRAY_LEN(top), .arena = a };
     struct musubi general = { .resolution = { 960, 544 }, .batch_size = 1, .num_repeats = 1 };
     const struct yaml_node *settings = settings_get(root, "general"), *list = settings_get(root, "datasets");
     if (settings_read(&keys, root, GENERAL, &general, err))
         return -1;
-    keys.row = rows;
-    keys.n = ARRAY_LEN(rows);
+    keys.row = dataset_musubi_keys;
+    keys.n = n_dataset_musubi_keys;
     if (settings && settings_read(&keys, settings, GENERAL, &general, err))
         return -1;
-    if (!list || list->kind != YAML_LIST || !list->first)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: no [[datasets]] in it", path);
+    if (!list || list->kind != YAML_LIST || !list->first) {
+        cairn_fail(err, CAIRN_EFORMAT, "%s: no [[datasets]] in it", path);
+        return cairn_hint(err,
+                          "write [[datasets]], with two brackets, before video_directory or image_directory");
+    }
     for (const struct yaml_node *n = list->first; n; n = n->next)
         if (read_dataset(&r, n, &general))
             return -1;

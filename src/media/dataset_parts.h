@@ -5,6 +5,7 @@
 
 #include "base/yaml.h"
 #include "media/dataset.h"
+#include "media/dataset_keys.h"
 
 enum dataset_find {
     DATASET_PICTURES = 1 << 0,
@@ -17,6 +18,7 @@ struct dataset_source {
     struct dataset_block block;
     const char *folder; /* or else: */
     const char *list;   /* a .jsonl file, or ai-toolkit's .json of captions */
+    const char *place;  /* "data.toml:8:19: video_directory": what names it; NULL: no file does */
     unsigned find;
     const char *control_folder, *mask_folder;
 
@@ -60,6 +62,12 @@ int dataset_read_toolkit(const char *path, const struct yaml_node *root, const s
                          struct arena *a, struct dataset_sources *out, struct cairn_error *err);
 int dataset_read_folders(const struct dataset_options *o, struct arena *a, struct dataset_sources *out,
                          struct cairn_error *err);
+/* Their keys.  Those of musubi-tuner have bits for the maps that may have them. */
+enum { DATASET_MUSUBI_GENERAL = 1, DATASET_MUSUBI_IMAGE = 2, DATASET_MUSUBI_VIDEO = 4 };
+extern const struct setting dataset_musubi_keys[], dataset_toolkit_keys[];
+extern const size_t n_dataset_musubi_keys, n_dataset_toolkit_keys;
+/* The place of a key of a map, with its name. */
+const char *dataset_place(const char *path, const struct yaml_node *map, const char *key, struct arena *a);
 /* Sorts, rounds down to 4n+1 and removes what is double. */
 const size_t *dataset_frame_counts(const size_t *frames, size_t *n, struct arena *a);
 /* The path itself; beside the file that names it if it is relative and exists only there. */

@@ -20,15 +20,15 @@ struct toolkit {
     {                                                          \
 #key, SETTING_##type, 1, offsetof(struct toolkit, key) \
     }
-#define UNUSED(key)                \
-    {                              \
-#key, SETTING_UNUSED, 1, 0 \
+#define UNUSED(key, type)                       \
+    {                                           \
+#key, SETTING_##type, 1, SETTING_UNUSED \
     }
 #define NOT_HERE(key)               \
     {                               \
 #key, SETTING_REFUSED, 1, 0 \
     }
-static const struct setting rows[] = {
+const struct setting dataset_toolkit_keys[] = {
     ROW(folder_path, TEXT),
     ROW(dataset_path, TEXT),
     ROW(caption_ext, TEXT),
@@ -58,31 +58,31 @@ static const struct setting rows[] = {
     ROW(mask_min_value, REAL),
     ROW(scale, REAL),
     /* The model's own step replaces the tolerance. */
-    UNUSED(bucket_tolerance),
-    UNUSED(type),
-    UNUSED(prior_reg),
-    UNUSED(keep_tokens),
-    UNUSED(cache_latents),
-    UNUSED(cache_latents_to_disk),
-    UNUSED(cache_tensors_to_disk),
-    UNUSED(cache_clip_vision_to_disk),
-    UNUSED(cache_text_embeddings),
-    UNUSED(load_image_when_caching_latents),
-    UNUSED(cache_latents_num_workers),
-    UNUSED(num_workers),
-    UNUSED(prefetch_factor),
-    UNUSED(fast_image_size),
-    UNUSED(debug),
-    UNUSED(guidance_type),
-    UNUSED(replay_transforms),
-    UNUSED(full_size_control_images),
-    UNUSED(control_transparent_color),
-    UNUSED(random_triggers_max),
-    UNUSED(num_controls_from_same_folder),
-    UNUSED(audio_normalize),
-    UNUSED(audio_preserve_pitch),
-    UNUSED(clip_image_shuffle_augmentations),
-    UNUSED(diff_output_preservation_class),
+    UNUSED(bucket_tolerance, COUNT),
+    UNUSED(type, TEXT),
+    UNUSED(prior_reg, BOOL),
+    UNUSED(keep_tokens, INDEX),
+    UNUSED(cache_latents, BOOL),
+    UNUSED(cache_latents_to_disk, BOOL),
+    UNUSED(cache_tensors_to_disk, BOOL),
+    UNUSED(cache_clip_vision_to_disk, BOOL),
+    UNUSED(cache_text_embeddings, BOOL),
+    UNUSED(load_image_when_caching_latents, BOOL),
+    UNUSED(cache_latents_num_workers, INDEX),
+    UNUSED(num_workers, INDEX),
+    UNUSED(prefetch_factor, INDEX),
+    UNUSED(fast_image_size, BOOL),
+    UNUSED(debug, BOOL),
+    UNUSED(guidance_type, TEXT),
+    UNUSED(replay_transforms, ANY),
+    UNUSED(full_size_control_images, BOOL),
+    UNUSED(control_transparent_color, LIST),
+    UNUSED(random_triggers_max, INDEX),
+    UNUSED(num_controls_from_same_folder, INDEX),
+    UNUSED(audio_normalize, BOOL),
+    UNUSED(audio_preserve_pitch, BOOL),
+    UNUSED(clip_image_shuffle_augmentations, BOOL),
+    UNUSED(diff_output_preservation_class, TEXT),
     /* What changes from step to step, or needs a model that is not Wan. */
     NOT_HERE(random_scale),
     NOT_HERE(random_crop),
@@ -111,6 +111,7 @@ static const struct setting rows[] = {
     NOT_HERE(control_path_2),
     NOT_HERE(control_path_3),
 };
+const size_t n_dataset_toolkit_keys = ARRAY_LEN(dataset_toolkit_keys);
 
 struct reader {
     const char *path, *job; /* the job's name, for "[name]" */
@@ -121,9 +122,10 @@ struct reader {
     struct cairn_error *err;
 };
 
-static int fail_at(const struct reader *r, const struct yaml_node *n, const char *what)
+static int fail_at(const struct reader *r, const struct yaml_node *n, const char *what, const char *remedy)
 {
-    return cairn_fail(r->err, CAIRN_EFORMAT, "%s:%d:%d: %s", r->path, n->line, n->column, what);
+    cairn_fail(r->err, CAIRN_EFORMAT, "%s:%d:%d: %s", r->path, n->line, n->column, what);
+    return cairn_hint(r->err, "%s", remedy);
 }
 
 static const char *expand(const struct reader *r, const char *text)
@@ -154,8 +156,10 @@ static void read_captions(const struct reader *r, const struct toolkit *t, struc
     s->trigger = expand(r, t->trigger_word ? t->trigger_word : r->trigger);
 }
 
-static void add_source(const struct reader *r, const struct toolkit *t, size_t side)
+static void add_source(const struct reader *r, const struct yaml_node *n, const struct toolkit *t,
+                       size_t side)
 {
+    const char *key = t->dataset_path ? "dataset_path" : "folder_path";
     const char *place = expand(r, t->dataset_path ? t->dataset_path : t->folder_path);
     const char *resolved = dataset_resolve(place, r->path, r->a);
     struct dataset_source *s = ARENA_PUSH(r->a, r->out->source, r->out->n);
@@ -164,6 +168,7 @@ static void add_source(const struct reader *r, const struct toolkit *t, size_t s
     const char *mask = expand(r, t->mask_path), *control = expand(r, t->control_path);
     s->folder = is_list ? NULL : resolved;
     s->list = is_list ? resolved : NULL;
+    s->place = dataset_place(r->path, n, key, r->a);
     s->block = (struct dataset_block){
         .name = place,
         .cache_directory =
@@ -209,22 +214,26 @@ static int read_dataset(struct reader *r, const struct yaml_node *n)
                          .network_weight = 1,
                          .loss_multiplier = 1,
                          .scale = 1 };
-    struct settings keys = { .path = r->path, .row = rows, .n = ARRAY_LEN(rows), .arena = r->a };
+    struct settings keys = {
+        .path = r->path, .row = dataset_toolkit_keys, .n = n_dataset_toolkit_keys, .arena = r->a
+    };
     if (settings_read(&keys, n, 1, &t, r->err))
         return -1;
     if (!t.folder_path && !t.dataset_path)
-        return fail_at(r, n, "a dataset needs folder_path");
+        return fail_at(r, n, "a dataset needs folder_path", "set it to the folder of the images and clips");
     if (t.scale != 1)
-        return fail_at(r, settings_get(n, "scale"), "cairn does not support scale");
+        return fail_at(r, settings_get(n, "scale"), "cairn does not support scale", "leave it out");
     if (t.fps <= 0)
-        return fail_at(r, settings_get(n, "fps"), "fps: expected a number above 0");
+        return fail_at(r, settings_get(n, "fps"), "fps: expected a number above 0",
+                       "16 is Wan's rate, 24 that of the 5B model");
     if (!t.buckets && (t.num_frames > 1 || t.auto_frame_count))
-        return fail_at(r, settings_get(n, "buckets"), "clips need buckets");
+        return fail_at(r, settings_get(n, "buckets"), "clips need buckets",
+                       "leave buckets out, or set num_frames to 1");
     for (size_t i = 0; i < t.resolution.n; i++) {
         if (t.resolution.item[i] < r->step || t.resolution.item[i] > 1 << 15)
             return fail_at(r, settings_get(n, "resolution"),
-                           "resolution: expected a number of pixels, 32 to 32768");
-        add_source(r, &t, t.resolution.item[i]);
+                           "resolution: expected a number of pixels, 32 to 32768", "512 and 768 are usual");
+        add_source(r, n, &t, t.resolution.item[i]);
     }
     return 0;
 }
@@ -257,10 +266,13 @@ int dataset_read_toolkit(const char *path, const struct yaml_node *root, const s
     r.job = text_of(settings_get(config, "name"));
     r.trigger = text_of(settings_get(process, "trigger_word"));
     r.step = o->bucket_step ? o->bucket_step : arch && str_starts(arch, "wan22_5b") ? 32 : 16;
-    if (!datasets || datasets->kind != YAML_LIST || !datasets->first)
-        return cairn_fail(err, CAIRN_EFORMAT,
-                          "%s: neither a dataset file of musubi-tuner nor an ai-toolkit job with datasets",
-                          path);
+    if (!datasets || datasets->kind != YAML_LIST || !datasets->first) {
+        cairn_fail(err, CAIRN_EFORMAT,
+                   "%s: neither a dataset file of musubi-tuner nor an ai-toolkit job with datasets", path);
+        return cairn_hint(
+            err,
+            "a dataset file of musubi-tuner has [[datasets]]; a folder of images and clips needs no file");
+    }
     for (const struct yaml_node *n = datasets->first; n; n = n->next)
         if (read_dataset(&r, n))
             return -1;

@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "host/root.h"
+#include "os/info.h"
 #include "run/job_file.h"
 #include "train/foreign_musubi.h"
 #include "train/foreign_toolkit.h"
@@ -10,13 +11,21 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The user may have given the folder of a run instead of a file. */
-static void hint_at_run(const char *dir, struct cairn_error *err)
+/* What the user may have given instead of a configuration: a run, a folder of images, a model. */
+static void hint_at_config(const char *path, struct cairn_error *err)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    const char *file = path_join(&a, dir, "config.yaml");
+    const char *file = path_join(&a, path, "config.yaml");
     if (!access(file, R_OK))
-        cairn_hint(err, "it is a run: --resume=%s continues it; its configuration is %s", dir, file);
+        cairn_hint(err, "it is a run: --resume=%s continues it; its configuration is %s", path, file);
+    else if (os_is_folder(path))
+        cairn_hint(err, "a configuration is needed: `cairn train --example wan-lora > job.yaml` writes one; "
+                        "data.path takes the folder");
+    else if (str_ends(path, ".safetensors") || str_ends(path, ".pth"))
+        cairn_hint(err, "a configuration is needed: `cairn train --example wan-lora > job.yaml` writes one; "
+                        "model.path takes the model");
+    else if (access(path, F_OK))
+        cairn_hint(err, "`cairn train --example wan-lora > job.yaml` writes a configuration");
 }
 
 /* The job of another trainer, which `cairn run` can start. */
@@ -78,14 +87,14 @@ int start_parse_config(const char *file, struct job_config *c, const struct mess
         return foreign_apply(c, &job, err);
     }
     if (is_job)
-        return hint_at_trainer(file, c->arena, err);
+        return job.refused ? hint_at_trainer(file, c->arena, err) : -1;
     if (!config_read(c, file, err))
         return 0;
     if (is_foreign(file, c->arena, err))
         return -1;
     if (err->code == CAIRN_EFORMAT) /* not even YAML */
         err->code = CAIRN_EUSAGE;
-    hint_at_run(file, err);
+    hint_at_config(file, err);
     return -1;
 }
 

@@ -24,6 +24,8 @@ struct foreign_job {
     size_t n_notes;
     /* Weights that the job names and that are nowhere on this machine, for a message; NULL: all are there. */
     const char *missing, *missing_remedy;
+    /* After an error: the job is right, but cairn cannot do what it asks. */
+    bool refused;
 };
 
 /* All strings are copied to the arena.  A key that is added again gets the new value. */

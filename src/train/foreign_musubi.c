@@ -26,10 +26,8 @@ static int apply_table(struct musubi_job *j)
         const struct musubi_setting *s = &j->set[i];
         if (!s->value)
             continue;
-        if (o->use == MUSUBI_REFUSED && !is_nothing(s)) {
-            musubi_fail(j, o->name, "%s", o->text);
-            return cairn_hint(j->err, "%s", o->remedy);
-        }
+        if (o->use == MUSUBI_REFUSED && !is_nothing(s))
+            return musubi_refuse(j, o->name, o->remedy, "%s", o->text);
         if (o->use == MUSUBI_KEY && s->n && s->value[0][0])
             musubi_add(j, o->name, o->text, "%s", s->value[0]);
         if (o->use == MUSUBI_NOTED && !is_nothing(s))
@@ -67,18 +65,15 @@ static int make_model(struct musubi_job *j)
     const char *task = musubi_text(j, "task"), *dit = musubi_text(j, "dit");
     bool both = musubi_text(j, "dit_high_noise");
     task = task ? task : "t2v-14B";
-    if (str_ends(task, "-FC") || !strcmp(task, "flf2v-14B")) {
-        musubi_fail(j, "task", "cairn cannot train %s", task);
-        return cairn_hint(j->err, "use t2v-1.3B, t2v-14B, i2v-14B, t2v-A14B or i2v-A14B");
-    }
-    if (!dit) {
-        musubi_fail(j, "dit", "it is missing");
-        return cairn_hint(j->err, "--dit FILE names the transformer of Wan");
-    }
+    if (str_ends(task, "-FC") || !strcmp(task, "flf2v-14B"))
+        return musubi_refuse(j, "task", "use t2v-1.3B, t2v-14B, i2v-14B, t2v-A14B or i2v-A14B",
+                             "cairn cannot train %s", task);
+    if (!dit)
+        return musubi_refuse(j, "dit", "--dit FILE names the transformer of Wan", "it is missing");
     bool experts = str_ends(task, "A14B");
     if (both && !experts)
-        return musubi_fail(j, "dit_high_noise", "%s has no high-noise expert: --task names another model",
-                           task);
+        return musubi_refuse(j, "dit_high_noise", "set --task to t2v-A14B or i2v-A14B, or leave it out",
+                             "%s has no high-noise expert", task);
     foreign_add(j->out, j->a, "model.kind", "wan", NULL, NULL);
     musubi_add(j, "task", "model.task", "%s", !strcmp(task, "t2i-14B") ? "t2v-14B" : task);
     musubi_add(j, "dit", "model.path", "%s", dit);
@@ -105,18 +100,17 @@ static int make_data(struct musubi_job *j)
     const struct musubi_setting *s = musubi_find(j, "dataset_config");
     const char *path = musubi_text(j, "dataset_config");
     struct dataset_sources sources;
-    if (!path) {
-        musubi_fail(j, "dataset_config", "it is missing");
-        return cairn_hint(j->err, "--dataset_config FILE.toml describes the training data");
-    }
+    if (!path)
+        return musubi_refuse(j, "dataset_config", "--dataset_config FILE.toml describes the training data",
+                             "it is missing");
     if (dataset_read_config(&(struct dataset_options){ .config = path }, j->a, &sources, j->err))
-        return cairn_wrap(j->err, "%s", s->place);
+        return musubi_wrap(j, "dataset_config", "it takes a dataset file of musubi-tuner (TOML)");
     for (size_t i = 1; i < sources.n; i++)
-        if (sources.source[i].block.batch != sources.source[0].block.batch) {
-            musubi_fail(j, "dataset_config", "%s: batch_size is %zu in one dataset and %zu in another", path,
-                        sources.source[0].block.batch, sources.source[i].block.batch);
-            return cairn_hint(j->err, "cairn has one batch size for all: use the same in every [[datasets]]");
-        }
+        if (sources.source[i].block.batch != sources.source[0].block.batch)
+            return musubi_refuse(j, "dataset_config",
+                                 "cairn has one batch size for all: use the same in every [[datasets]]",
+                                 "%s: batch_size is %zu in one dataset and %zu in another", path,
+                                 sources.source[0].block.batch, sources.source[i].block.batch);
     foreign_add_list(j->out, j->a, "data.path", &path, 1, s->place, s->name);
     musubi_add(j, "dataset_config", "train.batch", "%zu", sources.source[0].block.batch);
     return 0;
@@ -187,7 +181,8 @@ static int need_positive(struct musubi_job *j)
     for (size_t i = 0; i < ARRAY_LEN(options); i++) {
         int64_t v = musubi_int(j, options[i], 1);
         if (v < 1 || v > 1000000000)
-            return musubi_fail(j, options[i], "%lld is not a number from 1 to 1000000000", (long long)v);
+            return musubi_refuse(j, options[i], MUSUBI_CORRECT, "%lld is not a number from 1 to 1000000000",
+                                 (long long)v);
     }
     return 0;
 }
@@ -278,10 +273,9 @@ static void make_saves(struct musubi_job *j)
 static int make_output(struct musubi_job *j)
 {
     const char *dir = musubi_text(j, "output_dir"), *name = musubi_text(j, "output_name");
-    if (!dir) {
-        musubi_fail(j, "output_dir", "it is missing");
-        return cairn_hint(j->err, "--output_dir FOLDER says where the LoRA goes");
-    }
+    if (!dir)
+        return musubi_refuse(j, "output_dir", "--output_dir FOLDER says where the LoRA goes",
+                             "it is missing");
     musubi_add(j, "output_dir", "run.dir", "%s%s%s", dir, str_ends(dir, "/") ? "" : "/",
                name ? name : "last");
     musubi_add(j, "output_name", "run.name", "%s", name ? name : "last");
@@ -298,13 +292,15 @@ static int make_samples(struct musubi_job *j, int64_t epoch)
     int64_t every = epochs ? epochs * epoch : steps;
     bool first = musubi_flag(j, "sample_at_first");
     if (!file && (every || first))
-        return musubi_fail(
+        return musubi_refuse(
             j, every ? epochs ? "sample_every_n_epochs" : "sample_every_n_steps" : "sample_at_first",
-            "it needs --sample_prompts FILE");
+            "name a file with a prompt on each line, or leave it out", "it needs --sample_prompts FILE");
     if (!file)
         return 0;
     if (!os_is_file(file))
-        return musubi_fail(j, "sample_prompts", "%s is not there, or is no file", file);
+        return musubi_refuse(j, "sample_prompts",
+                             "it takes a file with a prompt on each line; or leave it out",
+                             "%s does not exist, or is no file", file);
     musubi_add(j, "sample_prompts", "sample.file", "%s", file);
     foreign_add(j->out, j->a, "sample.size", "256x256x1", NULL, NULL);
     foreign_note(j->out, j->a, "samples of prompts without --fs have the shift of the model, not 14.5");

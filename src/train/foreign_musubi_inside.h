@@ -66,8 +66,12 @@ double musubi_real(const struct musubi_job *j, const char *name, double preset);
 /* Adds a key whose value follows from the option; if the option is not set, it is musubi-tuner's default. */
 void musubi_add(struct musubi_job *j, const char *name, const char *key, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
-/* Fails with the place of the option. */
-int musubi_fail(struct musubi_job *j, const char *name, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Fails with the place of the option, and a remedy. */
+int musubi_refuse(struct musubi_job *j, const char *name, const char *remedy, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+#define MUSUBI_CORRECT "correct it, or leave it out"
+/* Puts that place before an error that is set already; the remedy is for one without. */
+int musubi_wrap(struct musubi_job *j, const char *name, const char *remedy);
 bool musubi_parse_real(const char *text, double *out);
 
 /* ---- foreign_musubi_optim.c ---- */

@@ -64,13 +64,14 @@ static int read_patterns(struct musubi_job *j, const char *name, const char *tex
         at = NULL;
     while (at && (pattern = next_text(j->a, &at))) {
         regex_t one;
-        if (adapter_pattern_make_whole(pattern, &one, &why)) {
-            musubi_fail(j, "network_args", "%s: %s", name, why.msg);
-            return cairn_hint(j->err, "write it without lookaheads and back references");
-        }
+        if (adapter_pattern_make_whole(pattern, &one, &why))
+            return musubi_refuse(j, "network_args", "write it without lookaheads and back references",
+                                 "%s: %s", name, why.msg);
         *ARENA_PUSH(j->a, out->list, out->n) = one;
     }
-    return at ? 0 : musubi_fail(j, "network_args", "%s: expected a list such as ['.*self_attn.*']", name);
+    return at ? 0
+              : musubi_refuse(j, "network_args", "such as \"exclude_patterns=['.*ffn.*']\"",
+                              "%s: expected a list", name);
 }
 
 /* musubi-tuner trains a module unless it is excluded, and not included again. */
@@ -100,10 +101,9 @@ static int add_targets(struct musubi_job *j, const struct patterns *exclude, con
             if (is_chosen(exclude, include, b, m))
                 *ARENA_PUSH(j->a, list, n) = arena_printf(j->a, "blocks.%zu.%s", b, modules[m]);
     }
-    if (!n) {
-        musubi_fail(j, "network_args", "exclude_patterns leaves no module to train");
-        return cairn_hint(j->err, "patterns match whole names, such as blocks.0.self_attn.q");
-    }
+    if (!n)
+        return musubi_refuse(j, "network_args", "patterns match whole names, such as blocks.0.self_attn.q",
+                             "exclude_patterns leaves no module to train");
     const struct musubi_setting *s = musubi_find(j, "network_args");
     if (whole < kinds)
         foreign_add_list(j->out, j->a, "lora.targets", list, n, s->place, s->name);
@@ -114,19 +114,22 @@ static int add_targets(struct musubi_job *j, const struct patterns *exclude, con
 
 static int refuse_arg(struct musubi_job *j, const char *name, const char *value)
 {
-    static const char *const known[] = { "rank_dropout", "module_dropout", "conv_dim", "conv_alpha" };
+    static const char *const known[] = { "rank_dropout", "module_dropout", "conv_dim", "conv_alpha",
+                                         "use_dora",     "dora_wd",        "algo",     "factor" };
     double v;
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (!strcmp(name, known[i])) {
-            if (!strcasecmp(value, "none") || (musubi_parse_real(value, &v) && v == 0))
+            if (!strcasecmp(value, "none") || !strcasecmp(value, "false") ||
+                (musubi_parse_real(value, &v) && v == 0))
                 return 0;
-            musubi_fail(j, "network_args", "cairn cannot do %s", name);
-            return cairn_hint(j->err, "remove it");
+            return musubi_refuse(j, "network_args",
+                                 "remove it: cairn trains plain LoRA, not LoKr, LoHa or DoRA",
+                                 "cairn cannot do %s=%.60s", name, value);
         }
     if (!strcmp(name, "verbose"))
         return 0;
-    musubi_fail(j, "network_args", "there is no argument \"%.60s\"", name);
-    return cairn_hint(j->err, "use exclude_patterns, include_patterns or loraplus_lr_ratio");
+    return musubi_refuse(j, "network_args", "use exclude_patterns, include_patterns or loraplus_lr_ratio",
+                         "there is no argument \"%.60s\"", name);
 }
 
 static int read_args(struct musubi_job *j, struct patterns *exclude, struct patterns *include)
@@ -137,13 +140,15 @@ static int read_args(struct musubi_job *j, struct patterns *exclude, struct patt
         const char *name, *value;
         int r = 0;
         if (!musubi_pair(j, s->value[i], &name, &value))
-            return musubi_fail(j, "network_args", "\"%.60s\" is not NAME=VALUE", s->value[i]);
+            return musubi_refuse(j, "network_args", "such as loraplus_lr_ratio=4",
+                                 "\"%.60s\" is not NAME=VALUE", s->value[i]);
         if (!strcmp(name, "exclude_patterns") || !strcmp(name, "include_patterns"))
             r = read_patterns(j, name, value, *name == 'e' ? exclude : include);
         else if (strcmp(name, "loraplus_lr_ratio"))
             r = refuse_arg(j, name, value);
         else if (!musubi_parse_real(value, &v))
-            r = musubi_fail(j, "network_args", "loraplus_lr_ratio: \"%.60s\" is not a number", value);
+            r = musubi_refuse(j, "network_args", "4 and 16 are usual",
+                              "loraplus_lr_ratio: \"%.60s\" is not a number", value);
         else
             musubi_add(j, "network_args", "lora.plus", "%g", v);
         if (r)
@@ -156,12 +161,13 @@ int musubi_make_lora(struct musubi_job *j)
 {
     CLEANUP(patterns_release) struct patterns exclude = { 0 }, include = { 0 };
     const char *module = musubi_text(j, "network_module"), *dot = module ? strrchr(module, '.') : NULL;
-    if (module && strcmp(dot ? dot + 1 : module, "lora_wan")) {
-        musubi_fail(j, "network_module", "cairn cannot train %.60s", module);
-        return cairn_hint(j->err, "use networks.lora_wan");
-    }
+    if (module && strcmp(dot ? dot + 1 : module, "lora_wan"))
+        return musubi_refuse(j, "network_module",
+                             "use networks.lora_wan: cairn trains plain LoRA, not LoKr, LoHa or DoRA",
+                             "cairn cannot train %.60s", module);
     if (musubi_flag(j, "dim_from_weights") && !musubi_text(j, "network_weights"))
-        return musubi_fail(j, "dim_from_weights", "it needs --network_weights");
+        return musubi_refuse(j, "dim_from_weights", "name the LoRA to start from, or use --network_dim",
+                             "it needs --network_weights");
     if (musubi_flag(j, "dim_from_weights"))
         musubi_add(j, "dim_from_weights", "lora.rank", "0");
     else

@@ -77,9 +77,11 @@ static int find_kind(struct musubi_job *j, enum optim_kind *out)
             return 0;
         }
     }
-    musubi_fail(j, "optimizer_type", "cairn has no optimizer \"%.60s\"", type);
-    return near.best ? cairn_hint(j->err, "did you mean %s?", near.best)
-                     : cairn_hint(j->err, "use AdamW, AdamW8bit, Adafactor, Lion or Prodigy");
+    musubi_refuse(j, "optimizer_type",
+                  near.best ? arena_printf(j->a, "did you mean %s?", near.best)
+                            : "use AdamW, AdamW8bit, Adafactor, Lion or Prodigy",
+                  "cairn has no optimizer \"%.60s\"", type);
+    return -1;
 }
 
 static bool same_value(const char *a, const char *b)
@@ -97,7 +99,7 @@ static int add_betas(struct musubi_job *j, const char *text)
     int end = 0;
     const char *p = text + strspn(text, "([ ");
     if (sscanf(p, "%lf , %lf%n", &first, &second, &end) != 2 || p[end + (int)strspn(p + end, ")] ")])
-        return musubi_fail(j, "optimizer_args", "betas: expected two numbers, such as 0.9,0.99");
+        return musubi_refuse(j, "optimizer_args", "such as betas=0.9,0.99", "betas: expected two numbers");
     musubi_add(j, "optimizer_args", "train.beta1", "%g", first);
     musubi_add(j, "optimizer_args", "train.beta2", "%g", second);
     return 0;
@@ -110,17 +112,18 @@ static int add_value(struct musubi_job *j, const struct optim_arg *arg, const ch
         return add_betas(j, value);
     if (!arg->key && (!arg->only || same_value(value, arg->only)))
         return 0;
-    if (!arg->key) {
-        musubi_fail(j, "optimizer_args", "cairn cannot do %s=%.60s", arg->name, value);
-        return cairn_hint(j->err, "remove it: the value can only be %s", arg->only);
-    }
+    if (!arg->key)
+        return musubi_refuse(j, "optimizer_args",
+                             arena_printf(j->a, "remove it: the value can only be %s", arg->only),
+                             "cairn cannot do %s=%.60s", arg->name, value);
     bool is_bool = !strcasecmp(value, "true") || !strcasecmp(value, "false");
     if (!strcmp(arg->name, "growth_rate") && strstr(value, "inf"))
         value = "0";
     else if (is_bool)
         value = strcasecmp(value, "true") ? "false" : "true";
     else if (!musubi_parse_real(value, &v))
-        return musubi_fail(j, "optimizer_args", "%s: \"%.60s\" is not a number", arg->name, value);
+        return musubi_refuse(j, "optimizer_args", MUSUBI_CORRECT, "%s: \"%.60s\" is not a number", arg->name,
+                             value);
     musubi_add(j, "optimizer_args", arg->key, "%s", value);
     return 0;
 }
@@ -129,7 +132,8 @@ static int add_arg(struct musubi_job *j, enum optim_kind kind, const char *text)
 {
     const char *name, *value;
     if (!musubi_pair(j, text, &name, &value))
-        return musubi_fail(j, "optimizer_args", "\"%.60s\" is not NAME=VALUE", text);
+        return musubi_refuse(j, "optimizer_args", "such as weight_decay=0.01", "\"%.60s\" is not NAME=VALUE",
+                             text);
     struct suggestion near = { .word = name };
     for (size_t i = 0; i < ARRAY_LEN(args); i++) {
         if (!(args[i].kinds & 1u << kind))
@@ -138,8 +142,9 @@ static int add_arg(struct musubi_job *j, enum optim_kind kind, const char *text)
             return add_value(j, &args[i], value);
         suggest_try(&near, args[i].name);
     }
-    musubi_fail(j, "optimizer_args", "cairn's %s has no argument \"%.60s\"", optim_names[kind], name);
-    return near.best ? cairn_hint(j->err, "did you mean %s?", near.best) : cairn_hint(j->err, "remove it");
+    return musubi_refuse(j, "optimizer_args",
+                         near.best ? arena_printf(j->a, "did you mean %s?", near.best) : "remove it",
+                         "cairn's %s has no argument \"%.60s\"", optim_names[kind], name);
 }
 
 int musubi_make_optimizer(struct musubi_job *j)
@@ -188,12 +193,11 @@ static int wrong_schedule(struct musubi_job *j, const char *name)
         known = known || !strcmp(name, others[i]);
     for (size_t i = 0; i < ARRAY_LEN(schedules); i++)
         suggest_try(&near, schedules[i].name);
-    musubi_fail(j, "lr_scheduler", known ? "cairn has no schedule %.60s" : "there is no schedule \"%.60s\"",
-                name);
-    if (near.best && !known)
-        return cairn_hint(j->err, "did you mean %s?", near.best);
-    return cairn_hint(j->err, "use constant, constant_with_warmup, linear, cosine, cosine_with_restarts, "
-                              "cosine_with_min_lr, polynomial or rex");
+    const char *remedy = near.best && !known ? arena_printf(j->a, "did you mean %s?", near.best)
+                                             : "use constant, constant_with_warmup, linear, cosine, "
+                                               "cosine_with_restarts, cosine_with_min_lr, polynomial or rex";
+    return musubi_refuse(j, "lr_scheduler", remedy,
+                         known ? "cairn has no schedule %.60s" : "there is no schedule \"%.60s\"", name);
 }
 
 /* Adafactor with relative_step has a schedule of its own. */

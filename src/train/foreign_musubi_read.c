@@ -93,18 +93,29 @@ void musubi_add(struct musubi_job *j, const char *name, const char *key, const c
     foreign_add(j->out, j->a, key, value, s ? s->place : NULL, s ? s->name : NULL);
 }
 
-int musubi_fail(struct musubi_job *j, const char *name, const char *fmt, ...)
+/* "--dit", "job.toml:3:1: dit" */
+static const char *place_of(const struct musubi_job *j, const char *name)
 {
     const struct musubi_setting *s = musubi_find(j, name);
+    if (!s)
+        return arena_printf(j->a, "--%s", name);
+    return strcmp(s->place, s->name) ? arena_printf(j->a, "%s: %s", s->place, s->name) : s->place;
+}
+
+int musubi_refuse(struct musubi_job *j, const char *name, const char *remedy, const char *fmt, ...)
+{
     va_list ap;
     va_start(ap, fmt);
     const char *text = arena_vprintf(j->a, fmt, ap);
     va_end(ap);
-    if (!s)
-        return cairn_fail(j->err, CAIRN_EUSAGE, "--%s: %s", name, text);
-    if (!strcmp(s->place, s->name))
-        return cairn_fail(j->err, CAIRN_EUSAGE, "%s: %s", s->place, text);
-    return cairn_fail(j->err, CAIRN_EUSAGE, "%s: %s: %s", s->place, s->name, text);
+    cairn_fail(j->err, CAIRN_EUSAGE, "%s: %s", place_of(j, name), text);
+    return cairn_hint(j->err, "%s", remedy);
+}
+
+int musubi_wrap(struct musubi_job *j, const char *name, const char *remedy)
+{
+    cairn_wrap(j->err, "%s", place_of(j, name));
+    return j->err->hint[0] ? -1 : cairn_hint(j->err, "%s", remedy);
 }
 
 /* ---- values ---- */
@@ -152,11 +163,13 @@ static int check(struct musubi_job *j, size_t index)
         if (!is_right(o, s->value[i])) {
             CLEANUP(str_release) struct str shown = { 0 };
             str_add_clean(&shown, s->value[i], strlen(s->value[i]));
-            musubi_fail(j, o->name, "\"%.60s\" is not %s", shown.s ? shown.s : "", expected(o, j->a));
             struct suggestion near = { .word = s->value[i] };
             for (const char *p = o->words; p && *p; p += strcspn(p, " "), p += *p == ' ')
                 suggest_try(&near, arena_strndup(j->a, p, strcspn(p, " ")));
-            return near.best ? cairn_hint(j->err, "did you mean %s?", near.best) : -1;
+            const char *remedy =
+                near.best ? arena_printf(j->a, "did you mean %s?", near.best) : MUSUBI_CORRECT;
+            return musubi_refuse(j, o->name, remedy, "\"%.60s\" is not %s", shown.s ? shown.s : "",
+                                 expected(o, j->a));
         }
     return 0;
 }
@@ -217,14 +230,16 @@ static size_t read_option(struct musubi_job *j, const char *const *words, size_t
     if (o->type == MUSUBI_FLAG)
         s->value[s->n++] = "true";
     if (equals && o->type == MUSUBI_FLAG)
-        return musubi_fail(j, o->name, "it takes no value"), 0;
+        return musubi_refuse(j, o->name, "write the option alone, or leave it out", "it takes no value"), 0;
     if (equals)
         s->value[s->n++] = equals + 1;
     while (!equals && used < n && o->type != MUSUBI_FLAG && is_value(words[used]) &&
            (o->type == MUSUBI_LIST || !s->n))
         s->value[s->n++] = words[used++];
     if (!s->n && o->type != MUSUBI_LIST)
-        return musubi_fail(j, o->name, "its value is missing: %s", expected(o, j->a)), 0;
+        return musubi_refuse(j, o->name, arena_printf(j->a, "give it %s", expected(o, j->a)),
+                             "its value is missing"),
+               0;
     return check(j, index) ? 0 : used;
 }
 
@@ -334,6 +349,25 @@ static int fail_at(struct musubi_job *j, const char *path, const struct yaml_nod
                       n->key->text, what);
 }
 
+/* In a file a text is in quotes, and a number or true is not; a share such as "10%" may be either. */
+static bool has_quotes_of(const struct yaml_node *n, enum musubi_type type)
+{
+    bool quoted = n->style != YAML_PLAIN;
+    if (type == MUSUBI_SHARE)
+        return true;
+    return quoted == (type == MUSUBI_TEXT || type == MUSUBI_WORD || type == MUSUBI_LIST);
+}
+
+static bool has_kind_of(const struct yaml_node *n, enum musubi_type type)
+{
+    if (n->kind == YAML_SCALAR)
+        return has_quotes_of(n, type);
+    for (const struct yaml_node *i = n->kind == YAML_LIST ? n->first : NULL; i; i = i->next)
+        if (i->kind != YAML_SCALAR || !has_quotes_of(i, type))
+            return false;
+    return n->kind == YAML_LIST && type == MUSUBI_LIST;
+}
+
 static int read_member(struct musubi_job *j, const char *path, const struct yaml_node *n)
 {
     size_t index = index_of(n->key->text);
@@ -347,21 +381,22 @@ static int read_member(struct musubi_job *j, const char *path, const struct yaml
     }
     const struct musubi_option *o = &musubi_options[index];
     struct musubi_setting *s = &j->set[index];
-    if (s->value)
+    if (!has_kind_of(n, o->type)) {
+        fail_at(j, path, n, arena_printf(j->a, "expected %s", expected(o, j->a)));
+        if (n->kind != YAML_SCALAR)
+            return cairn_hint(j->err, "correct it, or leave it out");
+        return cairn_hint(j->err, n->style == YAML_PLAIN ? "put it in quotes, or leave it out"
+                                                         : "write it without quotes, or leave it out");
+    }
+    if (s->value) /* the command line wins */
         return 0;
-    if (n->kind == YAML_MAP || (n->kind == YAML_LIST && o->type != MUSUBI_LIST) ||
-        (o->type == MUSUBI_FLAG && n->style != YAML_PLAIN))
-        return fail_at(j, path, n, arena_printf(j->a, "expected %s", expected(o, j->a)));
     s->value = ARENA_NEW(j->a, const char *, 1);
     s->place = arena_printf(j->a, "%s:%d:%d", path, n->key->line, n->key->column);
     s->name = o->name;
     if (n->kind == YAML_SCALAR)
         s->value[s->n++] = n->text;
-    for (const struct yaml_node *item = n->kind == YAML_LIST ? n->first : NULL; item; item = item->next) {
-        if (item->kind != YAML_SCALAR)
-            return fail_at(j, path, n, "expected a list of texts");
+    for (const struct yaml_node *item = n->kind == YAML_LIST ? n->first : NULL; item; item = item->next)
         *ARENA_PUSH(j->a, s->value, s->n) = item->text;
-    }
     return check(j, index);
 }
 
@@ -370,8 +405,10 @@ int musubi_read_file(struct musubi_job *j, const char *path)
 {
     struct yaml_node *root;
     const char *file = str_ends(path, ".toml") ? path : arena_printf(j->a, "%s.toml", path);
-    if (toml_read(file, j->a, &root, j->err))
-        return -1;
+    if (toml_read(file, j->a, &root, j->err)) /* of the command line, or the file that the user named */
+        return musubi_find(j, "config_file")
+                   ? musubi_wrap(j, "config_file", "it takes a file of options (TOML)")
+                   : -1;
     for (const struct yaml_node *n = root->first; n; n = n->next) {
         bool is_section = n->kind == YAML_MAP && index_of(n->key->text) == n_musubi_options;
         if (!is_section && read_member(j, file, n))

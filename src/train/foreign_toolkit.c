@@ -177,8 +177,8 @@ static int add_data(const struct toolkit *t, const struct yaml_node *root, const
     struct dataset_options o = { .config = t->path, .bucket_step = step };
     struct dataset_sources sources = { 0 };
     if (!toolkit_get(t, "datasets") || !toolkit_get(t, "datasets")->first)
-        return toolkit_refuse(t, "datasets", "add a list of datasets, each with a folder_path",
-                              "the job has no datasets");
+        return toolkit_fail(t, "datasets", "add a list of datasets, each with a folder_path",
+                            "the job has no datasets");
     if (dataset_read_toolkit(t->path, root, &o, t->a, &sources, t->err)) {
         t->err->code = CAIRN_EUSAGE;
         return -1;

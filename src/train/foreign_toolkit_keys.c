@@ -68,19 +68,36 @@ static int fail_at(const struct toolkit *t, const struct yaml_node *n, const cha
              : cairn_fail(t->err, CAIRN_EUSAGE, "%s: %s", t->path, text);
 }
 
-int toolkit_refuse(const struct toolkit *t, const char *name, const char *remedy, const char *fmt, ...)
+static int fail_key(const struct toolkit *t, const char *name, const char *remedy, const char *fmt,
+                    va_list ap)
 {
     char text[400];
-    va_list ap;
-    va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
     const struct yaml_node *n = toolkit_get(t, name);
     const char *above = name;
     for (const char *dot; !n && (dot = strrchr(above, '.'));) /* a key that is missing: its section */
         n = toolkit_get(t, above = arena_strndup(t->a, above, (size_t)(dot - above)));
     fail_at(t, n ? n : t->process, arena_printf(t->a, "%s: %s", name, text));
-    return remedy ? cairn_hint(t->err, "%s", remedy) : -1;
+    return cairn_hint(t->err, "%s", remedy);
+}
+
+int toolkit_fail(const struct toolkit *t, const char *name, const char *remedy, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fail_key(t, name, remedy, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+int toolkit_refuse(const struct toolkit *t, const char *name, const char *remedy, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fail_key(t, name, remedy, fmt, ap);
+    va_end(ap);
+    t->job->refused = true;
+    return -1;
 }
 
 static const char *shown(const struct toolkit *t, const struct yaml_node *n)
@@ -231,7 +248,8 @@ static int check_items(const struct toolkit *t, const struct yaml_node *list, co
 {
     for (const struct yaml_node *i = list->first; i; i = i->next) {
         if (i->kind != YAML_MAP)
-            return fail_at(t, i, "sample.samples: each sample is a map with a prompt");
+            return fail_at(t, i, "sample.samples: each sample is a map with a prompt"),
+                   cairn_hint(t->err, "write - prompt: TEXT");
         if (check_map(t, i, prefix, ignored))
             return -1;
     }
@@ -258,7 +276,10 @@ static int check_key(const struct toolkit *t, const struct yaml_node *n, const c
     if (!has_type(n, k->type))
         return fail_type(t, k, n);
     if (k->use == TOOLKIT_REFUSED && !is_harmless(k, n)) {
-        fail_at(t, n, arena_printf(t->a, "%s: cairn cannot do %s", k->name, shown(t, n)));
+        fail_at(t, n,
+                arena_printf(t->a, "%s: cairn cannot do %s", k->name,
+                             k->type == TOOLKIT_BOOL ? "this" : shown(t, n)));
+        t->job->refused = true;
         return cairn_hint(t->err, "%s", k->remedy);
     }
     if (k->use == TOOLKIT_IGNORED)

@@ -62,7 +62,9 @@ const char *toolkit_place(const struct toolkit *t, const struct yaml_node *n);
 /* Adds one of our keys with the place of a key of the job; if the job does not have that key, as ai-toolkit's
  * default. */
 void toolkit_add(const struct toolkit *t, const char *key, const char *value, const char *from);
-/* An error at a key, with the remedy. */
+/* An error at a key, with the remedy: the job is wrong, or cairn cannot do what it asks. */
+int toolkit_fail(const struct toolkit *t, const char *name, const char *remedy, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
 int toolkit_refuse(const struct toolkit *t, const char *name, const char *remedy, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 

@@ -79,7 +79,9 @@ static int fail_part(const struct toolkit *t, const char *from)
     const struct yaml_node *n = from ? toolkit_get(t, from) : NULL;
     t->err->code = CAIRN_EUSAGE;
     cairn_wrap(t->err, "%s: %s", n ? toolkit_place(t, n) : t->path, from ? from : "model");
-    return t->err->hint[0] ? -1 : cairn_hint(t->err, "download the model's files again");
+    return t->err->hint[0]
+               ? -1
+               : cairn_hint(t->err, "set it to a folder of diffusers, or download its files again");
 }
 
 static int add_parts(const struct toolkit *t, const char *root, const char *task)
@@ -163,8 +165,8 @@ static int choose_experts(const struct toolkit *t, struct toolkit_model *m)
     m->high = toolkit_bool(t, "model.model_kwargs.train_high_noise", true);
     m->low = toolkit_bool(t, "model.model_kwargs.train_low_noise", true);
     if (!m->high && !m->low)
-        return toolkit_refuse(t, "model.model_kwargs.train_high_noise",
-                              "set train_high_noise or train_low_noise to true", "no expert is trained");
+        return toolkit_fail(t, "model.model_kwargs.train_high_noise",
+                            "set train_high_noise or train_low_noise to true", "no expert is trained");
     toolkit_add(t, "model.expert",
                 m->high && m->low ? "both"
                 : m->high         ? "high"
@@ -194,11 +196,11 @@ static int find_kind(const struct toolkit *t, struct toolkit_model *m)
     const char *name = toolkit_text(t, "model.name_or_path", NULL),
                *arch = toolkit_text(t, "model.arch", NULL);
     if (!name)
-        return toolkit_refuse(t, "model.name_or_path",
-                              "set it to the model's folder, or to its Hugging Face id", "it is missing");
+        return toolkit_fail(t, "model.name_or_path",
+                            "set it to the model's folder, or to its Hugging Face id", "it is missing");
     if (!arch)
         return toolkit_refuse(t, "model.arch", "set it to wan21, wan22_14b, wan22_14b_i2v or wan22_5b",
-                              "it is missing");
+                              "it is missing, and cairn trains Wan only");
     const struct arch *a = find_arch(arch);
     if (!a)
         return refuse_arch(t, arch);
@@ -252,7 +254,7 @@ static int add_memory(const struct toolkit *t, const struct toolkit_model *m)
     const char *percent = "model.layer_offloading_transformer_percent";
     double share = toolkit_real(t, percent, 1);
     if (share < 0 || share > 1)
-        return toolkit_refuse(t, percent, "set it to a share, 0 to 1", "it is not a share");
+        return toolkit_fail(t, percent, "set it to a share, 0 to 1", "it is not a share");
     if (offload && share > 0)
         toolkit_add(t, "memory.blocks",
                     share < 1 ? arena_printf(t->a, "%.0f", share * (double)m->blocks) : "host",

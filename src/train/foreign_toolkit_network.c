@@ -98,8 +98,8 @@ static int add_filters(const struct toolkit *t, const struct toolkit_model *m)
         return toolkit_refuse(t, from, "set train_high_noise or train_low_noise to false to train one expert",
                               "cairn trains the same layers of both experts");
     if (!c->n)
-        return toolkit_refuse(t, from, "the names are those of diffusers, such as attn1.to_q or ffn.net.0",
-                              "no layer is left to train");
+        return toolkit_fail(t, from, "the names are those of diffusers, such as attn1.to_q or ffn.net.0",
+                            "no layer is left to train");
     if (c->n < blocks * LAYERS)
         add_targets(t, c, blocks, from);
     return 0;
@@ -124,8 +124,7 @@ static int add_start(const struct toolkit *t, const struct toolkit_model *m)
         return 0;
     path = dataset_resolve(path, t->path, t->a);
     if (os_info(path, &info))
-        return toolkit_refuse(t, key, "set it to a LoRA file, or leave it out", "%.300s does not exist",
-                              path);
+        return toolkit_fail(t, key, "set it to a LoRA file, or leave it out", "%.300s does not exist", path);
     bool is_high = str_ends(path, high), is_low = str_ends(path, low);
     if (!m->experts || !m->high || !m->low || (!is_high && !is_low)) {
         toolkit_add(t, "lora.path", path, key);
@@ -133,8 +132,8 @@ static int add_start(const struct toolkit *t, const struct toolkit_model *m)
     }
     const char *other = is_high ? replaced(t, path, high, low) : replaced(t, path, low, high);
     if (os_info(other, &info))
-        return toolkit_refuse(t, key, "train one expert, or put the other file beside it",
-                              "%.300s, the other expert's, does not exist", other);
+        return toolkit_fail(t, key, "train one expert, or put the other file beside it",
+                            "%.300s, the other expert's, does not exist", other);
     toolkit_add(t, "lora.path", is_high ? other : path, key);
     toolkit_add(t, "lora.high_noise_path", is_high ? path : other, key);
     return 0;

@@ -36,7 +36,7 @@ static int add_betas(const struct toolkit *t)
     if (!list)
         return 0;
     if (!two || two->next || one->kind != YAML_SCALAR || two->kind != YAML_SCALAR)
-        return toolkit_refuse(t, key, "write betas: [0.9, 0.999]", "it is not a list of two numbers");
+        return toolkit_fail(t, key, "write betas: [0.9, 0.999]", "it is not a list of two numbers");
     toolkit_add(t, "train.beta1", one->text, key);
     toolkit_add(t, "train.beta2", two->text, key);
     return 0;
@@ -106,8 +106,8 @@ static int add_cosine(const struct toolkit *t, const char *period, double steps)
         return toolkit_refuse(t, "train.lr_scheduler", "leave its length out: it is that of the training",
                               "cairn's cosine has the length of the training");
     if (least < 0 || least > lr)
-        return toolkit_refuse(t, "train.lr_scheduler_params.eta_min", "set it to 0 ... lr",
-                              "it is not between 0 and the learning rate");
+        return toolkit_fail(t, "train.lr_scheduler_params.eta_min", "set it to 0 ... lr",
+                            "it is not between 0 and the learning rate");
     toolkit_add(t, "train.schedule", "cosine", "train.lr_scheduler");
     toolkit_add(t, "train.min_lr", arena_printf(t->a, "%.17g", least / lr), "train.lr_scheduler");
     return 0;
@@ -166,8 +166,8 @@ static int add_timesteps(const struct toolkit *t, const struct toolkit_model *m)
         return toolkit_refuse(t, "train.content_or_style", "use balanced, content or style",
                               "cairn does not have %.100s", bias);
     if (toolkit_real(t, "train.min_denoising_steps", 0) >= toolkit_real(t, "train.max_denoising_steps", 999))
-        return toolkit_refuse(t, "train.min_denoising_steps", "set it below max_denoising_steps",
-                              "no timestep is left");
+        return toolkit_fail(t, "train.min_denoising_steps", "set it below max_denoising_steps",
+                            "no timestep is left");
     if (m->experts && str_ends(type, "_step"))
         return toolkit_refuse(t, "train.timestep_type", "use linear, sigmoid, weighted or shift",
                               "%s has no timesteps of both experts", type);

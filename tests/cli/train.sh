@@ -253,7 +253,7 @@ a_run_that_is_stopped_says_how_to_go_on()
 
 jobs_of_other_trainers_are_known()
 {
-    printf 'job: extension\nconfig:\n  name: x\n  process:\n    - type: sd_trainer\n' >wan.yaml
+    printf 'job: extension\nconfig:\n  name: x\n  process:\n    - type: sd_trainer\n      model: {name_or_path: x}\n' >wan.yaml
     printf '[general]\n[[datasets]]\nvideo_directory = "/v"\n' >set.toml
     printf 'pretrained_model_name_or_path = "x"\n' >kohya.toml
     for file in wan.yaml set.toml kohya.toml; do

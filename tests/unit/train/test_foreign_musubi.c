@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/foreign_musubi.h"
 
+#include "media/dataset_parts.h"
 #include "train/foreign_musubi_inside.h"
 #include "train/task_wan.h"
 #include "check.h"
@@ -197,6 +198,9 @@ static void wrong_options(void)
         { "--lr_scheduler inverse_sqrt", "inverse_sqrt", "polynomial" },
         { "--network_module networks.loha", "loha", "lora_wan" },
         { "--network_args rank_dropout=0.1", "rank_dropout", "remove" },
+        { "--network_args use_dora=True", "use_dora", "DoRA" },
+        { "--network_args algo=lokr", "algo=lokr", "LoKr" },
+        { "--network_module networks.lokr", "networks.lokr", "LoKr" },
         { "--network_args odd=1", "odd", "exclude_patterns" },
         { "--network_args exclude_patterns=['.*']", "exclude_patterns", "whole names" },
         { "--network_args exclude_patterns=x", "exclude_patterns", NULL },
@@ -207,26 +211,107 @@ static void wrong_options(void)
         { "--max_train_steps 0", "--max_train_steps", NULL },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (!with(rows[i][0]) || !strstr(err.msg, rows[i][1]) ||
+        if (!with(rows[i][0]) || !strstr(err.msg, rows[i][1]) || !err.hint[0] ||
             (rows[i][2] && !strstr(err.hint, rows[i][2])))
             CHECK_FAIL_("%s: \"%s\" (%s)", rows[i][0], err.msg, err.hint);
     }
 }
 
-/* Each option with a value of another type, on the command line and in a file. */
+/* Each option with a value of another type, and without one.  On a command line everything is a text. */
 static void wrong_types(void)
 {
     for (size_t i = 0; i < n_musubi_options; i++) {
         const struct musubi_option *o = &musubi_options[i];
-        if (o->type == MUSUBI_TEXT || o->type == MUSUBI_LIST)
-            continue;
         const char *dashes = arena_printf(&arena, "--%s", o->name);
-        if (!with(arena_printf(&arena, o->type == MUSUBI_FLAG ? "%s=x" : "%s x1y", dashes)) ||
-            !strstr(err.msg, dashes))
-            CHECK_FAIL_("%s: \"%s\"", o->name, err.msg);
-        put("wrong.toml", arena_printf(&arena, "[any]\n%s = [\"x1y\"]\n", o->name));
-        if (!with("--config_file wrong") || !strstr(err.msg, "wrong.toml:2:1") || !strstr(err.msg, o->name))
-            CHECK_FAIL_("%s in a file: \"%s\"", o->name, err.msg);
+        bool is_text = o->type == MUSUBI_TEXT || o->type == MUSUBI_LIST, is_flag = o->type == MUSUBI_FLAG;
+        if (!is_text && (!with(arena_printf(&arena, is_flag ? "%s=x" : "%s x1y", dashes)) ||
+                         !strstr(err.msg, dashes) || !err.hint[0]))
+            CHECK_FAIL_("%s: \"%s\" (%s)", o->name, err.msg, err.hint);
+        if (!is_flag && o->type != MUSUBI_LIST &&
+            (!with(arena_printf(&arena, "%s", dashes)) || !strstr(err.msg, dashes) || !err.hint[0]))
+            CHECK_FAIL_("%s without a value: \"%s\" (%s)", o->name, err.msg, err.hint);
+    }
+}
+
+/* One after the other in a file: line 2 has the error. */
+static void check_file(const char *options, const char *name, const char *value)
+{
+    put("wrong.toml", arena_printf(&arena, "[any]\n%s = %s\n", name, value));
+    if (!with(options) || !strstr(err.msg, "wrong.toml:2:") || !strstr(err.msg, name) || !err.hint[0])
+        CHECK_FAIL_("%s = %s: \"%s\" (%s)", name, value, err.msg, err.hint);
+}
+
+static void wrong_types_in_a_file(void)
+{
+    static const char *const wrong[][5] = {
+        [MUSUBI_FLAG] = { "\"true\"", "1", "[true]", "\"x\"" },
+        [MUSUBI_TEXT] = { "5", "true", "[\"a\"]", "1.5" },
+        [MUSUBI_INT] = { "\"5\"", "1.5", "true", "[5]" },
+        [MUSUBI_REAL] = { "\"0.5\"", "true", "[0.5]", "\"much\"" },
+        [MUSUBI_SHARE] = { "\"much\"", "-1", "true", "[5]" },
+        [MUSUBI_WORD] = { "\"none of them\"", "5", "[\"a\"]", "true" },
+        [MUSUBI_LIST] = { "5", "[5]", "true", "[[\"a\"]]" },
+    };
+    for (size_t i = 0; i < n_musubi_options; i++)
+        for (size_t v = 0; v < ARRAY_LEN(wrong[0]) && wrong[musubi_options[i].type][v]; v++)
+            if (strcmp(musubi_options[i].name, "config_file")) /* the file is named by it */
+                check_file("--config_file wrong", musubi_options[i].name, wrong[musubi_options[i].type][v]);
+    check_file("--config_file wrong", "qqqq", "5");
+}
+
+/* The keys of a dataset file, in each of the maps that may have them. */
+static void wrong_types_in_a_dataset(void)
+{
+    static const char *const wrong[][5] = {
+        [SETTING_TEXT] = { "5", "true", "[\"a\"]" },
+        [SETTING_COUNT] = { "\"5\"", "0", "1.5", "true", "[5]" },
+        [SETTING_REAL] = { "\"16\"", "true", "[16.0]", "\"much\"" },
+        [SETTING_BOOL] = { "\"true\"", "1", "[true]" },
+        [SETTING_SIZE] = { "\"5\"", "[1]", "[1, 2, 3]", "true", "[\"5\", \"6\"]" },
+        [SETTING_COUNTS] = { "\"5\"", "[\"5\"]", "[]", "[0]", "true" },
+        [SETTING_REFUSED] = { "5", "\"a\"", "true", "[1]" },
+    };
+    static const struct {
+        unsigned where;
+        const char *before, *after;
+    } maps[] = {
+        { DATASET_MUSUBI_GENERAL, "[general]\n", "[[datasets]]\nimage_directory = \"i\"\n" },
+        { DATASET_MUSUBI_IMAGE, "[[datasets]]\n", "image_directory = \"i\"\n" },
+        { DATASET_MUSUBI_VIDEO, "[[datasets]]\n", "video_directory = \"i\"\n" },
+    };
+    for (size_t i = 0; i < n_dataset_musubi_keys; i++)
+        for (size_t m = 0; m < ARRAY_LEN(maps); m++)
+            for (size_t v = 0; v < ARRAY_LEN(wrong[0]); v++) {
+                const struct setting *row = &dataset_musubi_keys[i];
+                const char *value = wrong[row->type][v], *rest = maps[m].after;
+                if (!(row->where & maps[m].where) || !value)
+                    continue;
+                if (!strncmp(rest, row->name, strlen(row->name))) /* no key twice */
+                    rest = "";
+                put("wrong.toml",
+                    arena_printf(&arena, "%s%s = %s\n%s", maps[m].before, row->name, value, rest));
+                if (!with("--dataset_config wrong.toml") || !strstr(err.msg, "wrong.toml:2:") ||
+                    !strstr(err.msg, row->name) || !err.hint[0])
+                    CHECK_FAIL_("%s%s = %s: \"%s\" (%s)", maps[m].before, row->name, value, err.msg,
+                                err.hint);
+            }
+}
+
+static void misspelt_keys_of_a_dataset(void)
+{
+    static const char *const rows[][3] = {
+        { "[general]\nbatchsize = 2\n[[datasets]]\nimage_directory = \"i\"\n", "wrong.toml:2:1",
+          "batch_size" },
+        { "[[datasets]]\nvido_directory = \"i\"\n", "wrong.toml:2:1", "video_directory" },
+        { "[[datasets]]\nvideo_directory = \"i\"\nimage_directory = \"i\"\n", "wrong.toml:3:1", "leave" },
+        { "[datasets]\nvideo_directory = \"i\"\n", "[[datasets]]", "two brackets" },
+        { "[[datasets]]\nresolution = 64\n", "video_directory", "video_directory" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        put("wrong.toml", rows[i][0]);
+        if (!with("--dataset_config wrong.toml") || !strstr(err.msg, rows[i][1]) ||
+            !strstr(err.hint, rows[i][2]))
+            CHECK_FAIL_("%s: \"%s\" (%s)", rows[i][0], err.msg, err.hint);
     }
 }
 
@@ -276,6 +361,9 @@ int main(void)
     RUN(wrong_commands);
     RUN(wrong_options);
     RUN(wrong_types);
+    RUN(wrong_types_in_a_file);
+    RUN(wrong_types_in_a_dataset);
+    RUN(misspelt_keys_of_a_dataset);
     RUN(what_is_refused_names_a_remedy);
     RUN(the_file_and_the_command_line);
     static const char *const files[] = { "d.toml", "mixed.toml", "p.txt", "wrong.toml",

@@ -3,6 +3,7 @@
 #include "train/foreign_toolkit.h"
 
 #include "base/file.h"
+#include "media/dataset_parts.h"
 #include "train/foreign_toolkit_keys.h"
 #include "train/task_wan.h"
 #include "check.h"
@@ -128,23 +129,68 @@ static bool is_complete(const char *key)
            strstr(err.msg, last_part(key)) && err.hint[0];
 }
 
-static const char *const wrong[] = {
-    [TOOLKIT_TEXT] = "{a: 1}", [TOOLKIT_TEXTS] = "7",  [TOOLKIT_COUNT] = "0.5", [TOOLKIT_INDEX] = "-3",
-    [TOOLKIT_REAL] = "much",   [TOOLKIT_BOOL] = "may", [TOOLKIT_MAP] = "7",     [TOOLKIT_LIST] = "7",
+/* Values of every other type. */
+static const char *const wrong[][5] = {
+    [TOOLKIT_TEXT] = { "{a: 1}", "[a]", "7", "true" },
+    [TOOLKIT_TEXTS] = { "7", "a", "{a: 1}", "[[a]]" },
+    [TOOLKIT_COUNT] = { "0.5", "0", "many", "\"3\"", "[3]" },
+    [TOOLKIT_INDEX] = { "-3", "0.5", "many", "true", "{a: 1}" },
+    [TOOLKIT_REAL] = { "much", "true", "\"0.5\"", "[1]", "{a: 1}" },
+    [TOOLKIT_BOOL] = { "may", "7", "\"true\"", "[true]" },
+    [TOOLKIT_MAP] = { "7", "a", "[a]" },
+    [TOOLKIT_LIST] = { "7", "a", "{a: 1}" },
+    [TOOLKIT_ANY] = { NULL },
 };
+
+static void check_wrong(const char *key, const struct pair *change)
+{
+    struct foreign_job j;
+    if (!read_text(job_text(change, 1), &j) || !is_complete(key))
+        CHECK_FAIL_("%s: %s is taken, or not named: %s (%s)", key, change->value, err.msg, err.hint);
+}
 
 static void a_wrong_type_names_line_key_and_remedy(void)
 {
-    for (size_t i = 0; i < n_toolkit_keys; i++) {
-        const struct toolkit_key *k = &toolkit_keys[i];
-        struct foreign_job j;
-        if (k->type == TOOLKIT_ANY)
-            continue;
-        bool refused = read_text(job_text(placed(k->name, wrong[k->type]), 1), &j) && is_complete(k->name);
-        CHECK(refused);
-        if (!refused)
-            printf("# %s: %s\n", k->name, err.msg);
+    for (size_t i = 0; i < n_toolkit_keys; i++)
+        for (size_t v = 0; v < ARRAY_LEN(wrong[0]) && wrong[toolkit_keys[i].type][v]; v++)
+            check_wrong(toolkit_keys[i].name, placed(toolkit_keys[i].name, wrong[toolkit_keys[i].type][v]));
+}
+
+/* The keys of a dataset have a table of their own. */
+static void a_wrong_type_in_a_dataset_does_too(void)
+{
+    static const char *const values[][4] = {
+        [SETTING_TEXT] = { "{a: 1}", "[a]", "7", "true" },
+        [SETTING_COUNT] = { "0", "0.5", "many", "\"3\"" },
+        [SETTING_REAL] = { "much", "true", "\"0.5\"", "[1]" },
+        [SETTING_BOOL] = { "may", "7", "\"true\"", "[true]" },
+        [SETTING_SIZE] = { "wide", "[1]", "[1, 2, 3]", "true" },
+        [SETTING_COUNTS] = { "many", "[a]", "[]", "0.5" },
+        [SETTING_INDEX] = { "-3", "0.5", "many", "true" },
+        [SETTING_LIST] = { "7", "a", "{a: 1}" },
+        [SETTING_ANY] = { NULL },
+        [SETTING_REFUSED] = { "7", "a", "[a]", "{a: 1}" },
+    };
+    for (size_t i = 0; i < n_dataset_toolkit_keys; i++) {
+        const struct setting *row = &dataset_toolkit_keys[i];
+        const char *more = strcmp(row->name, "folder_path") ? "folder_path: media, " : "";
+        for (size_t v = 0; v < ARRAY_LEN(values[0]) && values[row->type][v]; v++)
+            check_wrong(row->name,
+                        &(struct pair){ "datasets", arena_printf(&arena, "[{%s%s: %s}]", more, row->name,
+                                                                 values[row->type][v]) });
     }
+}
+
+static void an_unknown_key_of_any_map_does_too(void)
+{
+    for (size_t i = 0; i < n_toolkit_keys; i++)
+        if (toolkit_keys[i].type == TOOLKIT_MAP) {
+            const char *key = arena_printf(&arena, "%s.qqqq", toolkit_keys[i].name);
+            check_wrong(key, &(struct pair){ key, "7" });
+        }
+    check_wrong("qqqq", &(struct pair){ "qqqq", "7" });
+    check_wrong("qqqq", &(struct pair){ "sample.samples", "[{qqqq: 7}]" });
+    check_wrong("qqqq", &(struct pair){ "datasets", "[{folder_path: media, qqqq: 7}]" });
 }
 
 static const char *const right[] = {
@@ -399,6 +445,8 @@ int main(void)
 {
     setenv("HF_HUB_CACHE", "/no/such/cache", 1);
     RUN(a_wrong_type_names_line_key_and_remedy);
+    RUN(a_wrong_type_in_a_dataset_does_too);
+    RUN(an_unknown_key_of_any_map_does_too);
     RUN(every_key_is_honoured_noted_or_refused);
     RUN(harmless_values_are_accepted);
     RUN(an_unknown_key_gets_the_nearest);
