@@ -7,6 +7,7 @@
 #include "cli/print.h"
 #include "os/file.h"
 #include "report/config_check.h"
+#include "run/job_file.h"
 #include "start/check_config.h"
 #include "start/read_config.h"
 #include "train/config.h"
@@ -26,8 +27,12 @@ static int convert(const char *file, const char *out, struct arena *a, struct ca
         if (found)
             return -1;
         if (access(file, R_OK))
-            return cairn_fail_errno(err, "open %s", file);
+            return cairn_fail_errno(err, "open %s", file),
+                   cairn_hint(err, "name a job file of ai-toolkit, or musubi-tuner's file for --config_file");
+        struct job_file f;
         cairn_fail(err, CAIRN_EUSAGE, "%s is not a job of ai-toolkit or musubi-tuner", file);
+        if (job_file_read(file, a, &f) && f.is_dataset)
+            return cairn_hint(err, "it is a dataset file: `cairn cache` takes it, and so does data.path");
         return cairn_hint(err, "a configuration of cairn's own needs no conversion: cairn plan %s checks it",
                           file);
     }

@@ -160,6 +160,26 @@ static void say_ignored(const struct cache_job *job)
             message_say(&job->sink, "warning: not used: %s", texts[k]);
 }
 
+/* Files that are trained on without a caption of their own: the captions may have another extension. */
+static void say_captions(const struct cache_job *job)
+{
+    const struct dataset_item *first = NULL, *before = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < dataset_count(job->dataset); i++) {
+        const struct dataset_item *item = dataset_item(job->dataset, i);
+        if (item->problem || item->has_caption || (before && before->path == item->path))
+            continue;
+        first = first ? first : item;
+        before = item;
+        n++;
+    }
+    if (n)
+        message_say(&job->sink, "warning: %zu file%s no caption, such as %s; %s", n,
+                    n == 1 ? " has" : "s have", first->path,
+                    first->caption && *first->caption ? "the default caption is used"
+                                                      : "the empty one is used");
+}
+
 static const char *first_dir(const struct dataset *d)
 {
     for (size_t i = 0; i < dataset_count(d); i++)
@@ -182,6 +202,7 @@ int cache_job_run(const struct cache_job *job, struct cache_result *out, struct 
     if (dataset_check(job->dataset, err))
         return -1;
     say_ignored(job);
+    say_captions(job);
     int r = job->text.path[0] ? cache_job_texts(job, out, err) : 0;
     leave_device(job->g);
     out->text.seconds = clock_s() - start;

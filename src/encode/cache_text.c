@@ -113,13 +113,15 @@ static void list_texts(struct text_pass *p)
 /* The tokenizer that the user names, or that of ComfyUI's file, or one beside the text encoder. */
 static int open_tokenizer(struct text_pass *p, struct cairn_error *err)
 {
+    static const char remedy[] =
+        "set model.tokenizer_path to the tokenizer of umT5 (tokenizer.json or spiece.model)";
     const struct cache_job *job = p->job;
     struct umt5_info info;
     if (umt5_read_info(job->text.path, &info, err))
         return -1;
     p->vocab = info.vocab;
     if (job->tokenizer_path && job->tokenizer_path[0])
-        return unigram_open(&p->tokenizer, job->tokenizer_path, err);
+        return unigram_open(&p->tokenizer, job->tokenizer_path, err) ? cairn_hint(err, "%s", remedy) : 0;
     CLEANUP(str_release) struct str bytes = { 0 };
     if (info.has_tokenizer)
         return umt5_read_tokenizer(job->text.path, &bytes, err) ||
@@ -132,8 +134,8 @@ static int open_tokenizer(struct text_pass *p, struct cairn_error *err)
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
         if (places[i] && (i || !os_is_file(places[i])) && !unigram_open(&p->tokenizer, places[i], err))
             return 0;
-    return cairn_hint(err,
-                      "set model.tokenizer_path to the tokenizer of umT5 (tokenizer.json or spiece.model)");
+    cairn_fail(err, CAIRN_EIO, "%s: neither in it nor beside it is a tokenizer", job->text.path);
+    return cairn_hint(err, "%s", remedy);
 }
 
 static int identify(struct text_pass *p, struct cairn_error *err)

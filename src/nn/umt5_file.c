@@ -12,13 +12,16 @@ enum { MOST_LAYERS = 1024, MOST_SIZE = 1 << 24, MOST_HEAD = 128 /* values: atten
 
 /* ---- which file ---- */
 
-static bool is_umt5(const char *path)
+/* *broken: why the first file could not be opened, such as one with a missing shard. */
+static bool is_umt5(const char *path, struct cairn_error *broken)
 {
     CLEANUP(source_close) struct tensor_source s = { 0 };
     CLEANUP(arena_release) struct arena a = { 0 };
     struct umt5_names names;
     struct cairn_error ignored;
-    return !source_open_model(&s, path, &ignored) && !umt5_names_find(&s, &a, &names, &ignored);
+    if (source_open_model(&s, path, broken->code ? &ignored : broken))
+        return false;
+    return !umt5_names_find(&s, &a, &names, &ignored);
 }
 
 /* An index, a single file, or the first shard where there is no index. */
@@ -41,6 +44,7 @@ static int find_in_folder(const char *dir, struct arena *a, const char **out, st
 {
     char **names;
     size_t n, found = 0;
+    struct cairn_error broken = { 0 };
     const char *below = arena_printf(a, "%s/text_encoder", dir);
     if (os_is_folder(below))
         return find_in_folder(below, a, out, err);
@@ -48,7 +52,7 @@ static int find_in_folder(const char *dir, struct arena *a, const char **out, st
         return cairn_fail_errno(err, "read folder %s", dir);
     for (size_t i = 0; i < n; i++) {
         const char *path = arena_printf(a, "%s/%s", dir, names[i]);
-        if (!is_candidate(dir, a, names[i]) || !is_umt5(path))
+        if (!is_candidate(dir, a, names[i]) || !is_umt5(path, &broken))
             continue;
         if (found++) {
             cairn_fail(err, CAIRN_EUSAGE, "%s has several umT5 encoders: %s and %s", dir, path_name(*out),
@@ -59,6 +63,10 @@ static int find_in_folder(const char *dir, struct arena *a, const char **out, st
     }
     if (found)
         return 0;
+    if (broken.code) {
+        *err = broken;
+        return cairn_hint(err, "download the files of the text encoder again");
+    }
     cairn_fail(err, CAIRN_EUSAGE, "%s has no umT5 encoder", dir);
     return cairn_hint(
         err, "name a .safetensors or .pth file, or a folder as diffusers or Wan's authors publish it");

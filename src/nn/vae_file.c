@@ -145,13 +145,15 @@ static int open_file(struct tensor_source *s, const char *path, struct arena *a,
 
 /* ---- which file ---- */
 
-static bool is_vae(const char *path)
+static bool is_vae(const char *path, struct cairn_error *broken)
 {
     CLEANUP(source_close) struct tensor_source s = { 0 };
     CLEANUP(arena_release) struct arena a = { 0 };
     struct names names;
     struct cairn_error ignored;
-    return !source_open(&s, path, &ignored) && !find_names(&s, &a, &names, &ignored);
+    if (source_open(&s, path, broken->code ? &ignored : broken))
+        return false;
+    return !find_names(&s, &a, &names, &ignored);
 }
 
 static int natural(const void *a, const void *b)
@@ -175,6 +177,7 @@ static int find_in_folder(const char *dir, struct str *out, struct cairn_error *
     CLEANUP(str_release) struct str list = { 0 };
     char **names = NULL;
     size_t n = 0, found = 0;
+    struct cairn_error broken = { 0 };
     const char *below = arena_printf(&a, "%s/vae", dir);
     if (os_is_folder(below))
         dir = below;
@@ -184,7 +187,7 @@ static int find_in_folder(const char *dir, struct str *out, struct cairn_error *
         qsort(names, n, sizeof(*names), natural);
     for (size_t i = 0; i < n; i++) {
         const char *path = arena_printf(&a, "%s/%s", dir, names[i]);
-        if (!is_candidate(names[i]) || !is_vae(path))
+        if (!is_candidate(names[i]) || !is_vae(path, &broken))
             continue;
         if (!found++)
             str_add(out, path);
@@ -195,6 +198,10 @@ static int find_in_folder(const char *dir, struct str *out, struct cairn_error *
         return 0;
     if (found)
         return cairn_fail(err, CAIRN_EUSAGE, "%s has %zu VAEs: %.300s; name one file", dir, found, list.s);
+    if (broken.code) {
+        *err = broken;
+        return cairn_hint(err, "download the files of the VAE again");
+    }
     cairn_fail(err, CAIRN_EUSAGE, "%s has no Wan VAE", dir);
     return cairn_hint(err, "it is Wan2.1_VAE.pth, Wan2.2_VAE.pth, or the folder \"vae\" of diffusers");
 }

@@ -108,9 +108,8 @@ static int find_flat(const char *dir, struct arena *a, struct place *out, struct
     if (found.n)
         return refuse_many(dir, &found, err);
     cairn_fail(err, CAIRN_EUSAGE, "%s has no Wan transformer", dir);
-    return cairn_hint(err,
-                      "set model.path to a .safetensors file, or to a folder as diffusers or Wan's authors "
-                      "publish it");
+    return cairn_hint(
+        err, "set it to a .safetensors file, or to a folder as diffusers or Wan's authors publish it");
 }
 
 /* ---- folders of folders ---- */
@@ -164,7 +163,7 @@ static int find_path(const char *path, const char *key, struct arena *a, struct 
         if (errno != ENOENT)
             return cairn_fail_errno(err, "open %s", path);
         cairn_fail(err, CAIRN_EIO, "%s does not exist", path);
-        return cairn_hint(err, "%s takes a Wan transformer: a file or a folder", key);
+        return cairn_hint(err, "%s takes a Wan transformer: a .safetensors or .pth file, or a folder", key);
     }
     if (info.kind != OS_KIND_FOLDER) {
         out->one = arena_strdup(a, path);
@@ -334,6 +333,12 @@ static int find_kinds(const struct wan_request *r, struct wan_files *f, struct c
                                   .expert = b->kind.expert,
                                   .expert_by = b->kind.expert_by,
                                   .both = f->n > 1 };
+        if (b->info.control) {
+            cairn_fail(err, CAIRN_EUSAGE,
+                       "%s is a Fun-Control model of Wan, which is not supported: it takes %zu channels",
+                       b->path, b->info.shape.in);
+            return cairn_hint(err, "T2V, I2V and TI2V models can be trained");
+        }
         if (wan_kind_of(&e, &b->kind, &warning, err))
             return -1;
         if (warning.len)

@@ -73,12 +73,15 @@ static void show_probed(void *context, size_t done, size_t total)
         fprintf(talk, done < total ? "\rfile %zu of %zu" : "\r\033[K", done, total);
 }
 
-static int need_media(const struct start_cache *s, const char *file, struct cairn_error *err)
+static int need_media(const struct start_cache *s, struct cairn_error *err)
 {
     if (wan_cache_has_media(&s->config))
         return 0;
-    cairn_fail(err, CAIRN_EUSAGE, "%s: data.path has no images or clips", file);
-    return cairn_hint(err, "data.path names folders of images and clips, or a dataset file");
+    const char *first = wan_keys(&s->config)->data.path.item[0];
+    cairn_fail(err, CAIRN_EUSAGE, os_is_folder(first) ? "%s has no images or clips" : "%s does not exist",
+               first);
+    return config_wrap(&s->config, "data.path", "it takes folders of images and clips, or a dataset file",
+                       err);
 }
 
 int start_cache_list(struct start_cache *s, const struct start_cache_options *o, struct arena *a,
@@ -86,7 +89,7 @@ int start_cache_list(struct start_cache *s, const struct start_cache_options *o,
 {
     struct dataset_progress progress = { show_probed, o->talk };
     *s = (struct start_cache){ 0 };
-    return read_config(s, o, a, err) || need_media(s, o->file, err) ||
+    return read_config(s, o, a, err) || need_media(s, err) ||
                    wan_cache_dataset(&s->config, &progress, &s->dataset, err)
                ? -1
                : 0;

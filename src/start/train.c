@@ -222,6 +222,8 @@ int start_prepare(struct start *s, const struct start_options *so, struct arena 
     if (so->musubi ? read_command(so, &changes, &s->config, err)
                    : start_read_config(&changes, so->file, &s->config, so->messages, err))
         return -1;
+    if (!s->config.model.path[0] && start_check_weights(&s->config, err))
+        return -1;
     s->train.dir = so->resume && so->resume[0] ? so->resume : run_dir(&s->config, a, so);
     s->train.resume = so->resume || goes_on(s, so);
     if (open_dir(so, s->train.dir, s->train.resume, err))

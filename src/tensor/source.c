@@ -147,8 +147,8 @@ static const struct {
 } magics[] = {
     { "PK\003\004", 4, &torch, NULL },
     { "\x80\002\x8a\012\x6c\xfc", 6, &torch, NULL }, /* the format before torch 1.6; it says so itself */
-    { "GGUF", 4, NULL, "is a GGUF file, which is not supported" },
-    { "\x89HDF", 4, NULL, "is an HDF5 file, which is not supported" },
+    { "GGUF", 4, NULL, "is a GGUF file; cairn reads .safetensors and .pth files" },
+    { "\x89HDF", 4, NULL, "is an HDF5 file; cairn reads .safetensors and .pth files" },
 };
 
 static int choose_format(struct tensor_source *s, struct cairn_error *err)

@@ -84,6 +84,31 @@ bool config_is_set(const struct job_config *c, const char *key)
     return config_place(c, key) != NULL;
 }
 
+/* The key that a message begins with; NULL: none. */
+static const struct config_key *leading_key(const struct job_config *c, const char *message)
+{
+    char word[64] = "";
+    snprintf(word, sizeof(word), "%.*s", (int)strcspn(message, " :"), message);
+    return config_key_find(c, word);
+}
+
+/* "--set model.path=FILE" and "job.toml:3:1: dit" name a key already. */
+static bool place_names_key(const struct job_config *c, const char *place)
+{
+    return str_starts(place, "--") || (c->foreign && strstr(place, ": "));
+}
+
+int config_wrap(const struct job_config *c, const char *key, const char *remedy, struct cairn_error *err)
+{
+    const struct config_key *first = leading_key(c, err->msg);
+    const char *place = config_place(c, first ? first->name : key);
+    if (!first && !(place && place_names_key(c, place)))
+        cairn_wrap(err, "%s", key);
+    if (place)
+        cairn_wrap(err, "%s", place);
+    return remedy && !err->hint[0] ? cairn_hint(err, "%s", remedy) : -1;
+}
+
 /* The user's text for a message: without control characters, and cut if long. */
 static void add_shown(struct str *out, const char *text)
 {

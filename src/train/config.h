@@ -234,6 +234,9 @@ const struct config_schema *config_schema(int kind);
 /* For the checks of a kind: fails with the position of the first of the two keys that is set. */
 int config_clash(const struct job_config *c, const char *key, const char *other, struct cairn_error *err,
                  const char *fmt, ...) PRINTF_LIKE(5, 6);
+/* Puts the place and the name of a key before an error about the file that it names, unless the message begins with
+ * another key.  `remedy` is for an error without one; it may be NULL. */
+int config_wrap(const struct job_config *c, const char *key, const char *remedy, struct cairn_error *err);
 
 /* The row of a key, by its dotted name; NULL: there is none. */
 const struct config_key *config_key_find(const struct job_config *c, const char *name);

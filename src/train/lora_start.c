@@ -4,6 +4,8 @@
 #include "tensor/lora.h"
 #include <string.h>
 
+#define REMEDY "it takes a LoRA: a .safetensors file, a PEFT folder or a run"
+
 int lora_start_resolve(struct job_config *c, struct cairn_error *err)
 {
     bool has_rank = config_is_set(c, "lora.rank") && c->lora.rank;
@@ -13,7 +15,7 @@ int lora_start_resolve(struct job_config *c, struct cairn_error *err)
     if (!c->lora.path[0] || (has_rank && has_alpha))
         return 0;
     if (lora_read_strength(c->lora.path, &rank, &alpha, err))
-        return cairn_wrap(err, "lora.path");
+        return config_wrap(c, "lora.path", REMEDY, err);
     if (!has_rank)
         c->lora.rank = (int64_t)rank;
     if (!has_alpha && alpha > 0)
@@ -66,5 +68,5 @@ int lora_start_load(struct job *j, bool says, struct cairn_error *err)
             say_loaded(j, path_of(j, i), &report);
         param_report_release(&report);
     }
-    return r ? cairn_wrap(err, "lora.path") : 0;
+    return r ? config_wrap(j->c, "lora.path", REMEDY, err) : 0;
 }

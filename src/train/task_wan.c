@@ -53,9 +53,12 @@ static int find_files(const struct job_config *c, const struct task_env *e, stru
         return wan_assume(&r, out, err);
     if (!wan_find(&r, out, err))
         return 0;
-    return e->only_plan && !*r.task && is_missing(r.path)
-               ? cairn_hint(err, "to plan without the model's file, set model.task")
-               : -1;
+    if (e->only_plan && !*r.task && is_missing(r.path))
+        cairn_hint(err, "to plan without the model's file, set model.task");
+    bool high =
+        *r.high_noise_path && strstr(err->msg, r.high_noise_path) && !(*r.path && strstr(err->msg, r.path));
+    return config_wrap(c, high ? "model.high_noise_path" : "model.path",
+                       "it takes a Wan transformer: a .safetensors or .pth file, or a folder", err);
 }
 
 /* A file in fp8 stays in fp8, unless the configuration says otherwise: nothing would be won by more bits. */
@@ -321,9 +324,14 @@ static int fill_model(struct task *task, struct cairn_error *err)
     struct wan_job *t = wan_job_of(task);
     set_switch_every(t);
     struct wan_request r = request_of(config_of(t));
-    if (!t->files.bases[0].path)
-        return *r.path || *r.high_noise_path ? cairn_fail(err, CAIRN_EIO, "the model's files do not exist")
-                                             : wan_lacks_files(&r, err);
+    if (!t->files.bases[0].path && !*r.path && !*r.high_noise_path)
+        return wan_lacks_files(&r, err);
+    if (!t->files.bases[0].path) {
+        bool high = is_missing(r.high_noise_path);
+        cairn_fail(err, CAIRN_EIO, "%s does not exist", high ? r.high_noise_path : r.path);
+        return config_wrap(config_of(t), high ? "model.high_noise_path" : "model.path",
+                           "set it to a Wan transformer; `cairn plan` does without", err);
+    }
     if (wan_init_lora(t->wan, (uint64_t)config_of(t)->train.seed, err))
         return -1;
     for (size_t i = 0; i < t->files.n; i++)

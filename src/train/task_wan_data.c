@@ -134,8 +134,11 @@ static int choose_items(struct wan_job *t, struct validation_split *split, struc
     t->n_val = split->n_val;
     if (split->n_train)
         return 0;
-    cairn_fail(err, CAIRN_EUSAGE, "data.path: no item is left to train on");
-    return cairn_hint(err, "cache the latents and captions again");
+    cairn_fail(err, CAIRN_EUSAGE, "no item is left to train on");
+    cairn_hint(
+        err,
+        "`cairn cache --look` shows what is wrong with each file; `cairn cache --again` makes the caches anew");
+    return wan_cache_wrap(config_of(t), err);
 }
 
 /* ---- caches that are made first ---- */
@@ -276,7 +279,7 @@ static int open_caches(struct wan_job *t, struct cairn_error *err)
     if (cache_folders(t, &o, err))
         return -1;
     if (video_cache_open(&t->cache, &o, err))
-        return cairn_wrap(err, "data.path");
+        return wan_cache_wrap(config_of(t), err);
     t->samples.dirs = o.paths;
     t->samples.n_dirs = o.n_paths;
     if (open_empty_caption(t, &o, err))

@@ -14,6 +14,38 @@
 
 enum { STEP_22 = 32, FPS_22 = 24 }; /* of the 5B model, whose VAE is that of Wan 2.2 */
 
+/* ---- the encoders ---- */
+
+/* Of model.vae_path; nothing changes if that is not set. */
+static int read_vae(const struct job_config *c, struct vae_info *out, struct cairn_error *err)
+{
+    const char *path = wan_keys(c)->model.vae_path;
+    return path[0] && vae_read_info(path, out, err)
+               ? config_wrap(c, "model.vae_path", "it takes the VAE of Wan: a file, or diffusers' folder vae",
+                             err)
+               : 0;
+}
+
+static int read_text_encoder(const struct job_config *c, struct umt5_info *out, struct cairn_error *err)
+{
+    const char *path = wan_keys(c)->model.text_encoder_path;
+    return path[0] && umt5_read_info(path, out, err)
+               ? config_wrap(c, "model.text_encoder_path",
+                             "it takes umT5-XXL: a file, or diffusers' folder text_encoder", err)
+               : 0;
+}
+
+static int check_tokenizer(const struct job_config *c, struct cairn_error *err)
+{
+    const char *path = wan_keys(c)->model.tokenizer_path;
+    struct os_info info;
+    if (!path[0] || !os_info(path, &info))
+        return 0;
+    cairn_fail_errno(err, "%s", path);
+    return config_wrap(c, "model.tokenizer_path",
+                       "it takes the tokenizer of umT5: tokenizer.json or spiece.model", err);
+}
+
 /* ---- what data.path is ---- */
 
 static bool has_caches(const char *dir)
@@ -75,6 +107,12 @@ bool wan_cache_is_needed(const struct job_config *c)
         if (!has_caches(k->data.path.item[i]) && has_media(k->data.path.item[i]))
             return true;
     return false;
+}
+
+int wan_cache_wrap(const struct job_config *c, struct cairn_error *err)
+{
+    return config_wrap(c, "data.path",
+                       "it takes folders of images and clips, folders of caches, or a dataset file", err);
 }
 
 /* ---- the dataset ---- */
@@ -146,7 +184,7 @@ int wan_cache_dataset(const struct job_config *c, const struct dataset_progress 
     for (size_t i = 0; i < k->data.frames.n; i++)
         if (parse_frames(c, k->data.frames.item[i], &frames[i], err))
             return -1;
-    if (k->model.vae_path[0] && vae_read_info(k->model.vae_path, &vae, err))
+    if (read_vae(c, &vae, err))
         return -1;
     bool is_22 = vae.version == 22;
     struct dataset_options o = {
@@ -174,7 +212,14 @@ int wan_cache_dataset(const struct job_config *c, const struct dataset_progress 
     };
     if (progress)
         o.progress = *progress;
-    return dataset_open(out, &o, err);
+    if (o.config && is_media_name(o.config)) {
+        cairn_fail(err, CAIRN_EUSAGE, "%s is one image or clip", o.config);
+        return config_wrap(c, "data.path", "it takes the folder with the images and clips", err);
+    }
+    if (!dataset_open(out, &o, err))
+        return 0;
+    return c->foreign ? -1
+                      : wan_cache_wrap(c, err); /* its datasets are in the file of the job, or named by it */
 }
 
 /* ---- the job ---- */
@@ -186,7 +231,7 @@ int wan_cache_assume_task(struct job_config *c, bool *assumed, struct cairn_erro
     *assumed = false;
     if (c->model.path[0] || k->model.high_noise_path[0] || k->model.task[0])
         return 0;
-    if (k->model.vae_path[0] && vae_read_info(k->model.vae_path, &vae, err))
+    if (read_vae(c, &vae, err))
         return -1;
     *assumed = vae.version == 21;
     return config_set(c, "the default", "model.task", *assumed ? "t2v-A14B" : "ti2v-5B", err);
@@ -213,7 +258,7 @@ static int need_path(const char *path, const char *key, const char *option, cons
     if (path[0])
         return 0;
     cairn_fail(err, CAIRN_EUSAGE, "%s is not set, so that no caches of %s can be made", key, what);
-    return cairn_hint(err, "set it in the configuration, or run `cairn cache` with %s", option);
+    return cairn_hint(err, "set it in the configuration, or run `cairn cache` with %s FILE", option);
 }
 
 int wan_cache_check(const struct job_config *c, const struct video_needs *needs, struct cairn_error *err)
@@ -226,20 +271,19 @@ int wan_cache_check(const struct job_config *c, const struct video_needs *needs,
         return cairn_hint(err,
                           "make the caches with musubi-tuner (--i2v --clip FILE); set data.path to them");
     }
-    if (k->model.vae_path[0] && vae_read_info(k->model.vae_path, &vae, err))
+    if (read_vae(c, &vae, err) || read_text_encoder(c, &text, err))
         return -1;
     if (k->model.vae_path[0] && needs->channels && vae.channels != needs->channels) {
-        cairn_fail(err, CAIRN_EUSAGE,
-                   "model.vae_path: the latents of %s have %zu channels; the model has %zu",
+        cairn_fail(err, CAIRN_EUSAGE, "the latents of %s have %zu channels; the model has %zu",
                    k->model.vae_path, vae.channels, needs->channels);
-        return cairn_hint(err, "the 5B model has the VAE of Wan 2.2; all others have that of Wan 2.1");
+        return config_wrap(c, "model.vae_path",
+                           "the 5B model has the VAE of Wan 2.2; all others have that of Wan 2.1", err);
     }
-    if (k->model.text_encoder_path[0] && umt5_read_info(k->model.text_encoder_path, &text, err))
-        return -1;
-    if (k->model.text_encoder_path[0] && needs->text_dim && text.dim != needs->text_dim)
-        return cairn_fail(err, CAIRN_EUSAGE,
-                          "model.text_encoder_path: %s has the hidden size %zu; the model needs %zu",
-                          k->model.text_encoder_path, text.dim, needs->text_dim);
+    if (k->model.text_encoder_path[0] && needs->text_dim && text.dim != needs->text_dim) {
+        cairn_fail(err, CAIRN_EUSAGE, "%s has the hidden size %zu; the model needs %zu",
+                   k->model.text_encoder_path, text.dim, needs->text_dim);
+        return config_wrap(c, "model.text_encoder_path", "Wan's text encoder is umT5-XXL, with 4096", err);
+    }
     return 0;
 }
 
@@ -277,7 +321,9 @@ int wan_cache_prompts(const struct job_config *c, const struct sample_prompt *pr
         [WAN_SAVE_BF16] = DTYPE_BF16, [WAN_SAVE_F16] = DTYPE_F16, [WAN_SAVE_F32] = DTYPE_F32
     };
     const struct wan_keys *k = wan_keys(c);
-    if (need_path(k->model.text_encoder_path, "model.text_encoder_path", "--text-encoder", "captions", err))
+    struct umt5_info info;
+    if (need_path(k->model.text_encoder_path, "model.text_encoder_path", "--text-encoder", "captions", err) ||
+        read_text_encoder(c, &info, err) || check_tokenizer(c, err))
         return -1;
     *out = (struct cache_job){
         .text = { k->model.text_encoder_path, k->text_encoder.device == WAN_ENCODER_CPU,

@@ -12,6 +12,8 @@
 bool wan_cache_has_media(const struct job_config *c);
 /* Whether data.path names images and clips without caches, or a dataset file: then caches are made first. */
 bool wan_cache_is_needed(const struct job_config *c);
+/* Adds data.path, its place and a remedy to an error about its folders. */
+int wan_cache_wrap(const struct job_config *c, struct cairn_error *err);
 /* Caches need no transformer.  Where neither model.path nor model.task is set, sets the task: that of Wan 2.2's VAE, or
  * text-to-video.  *assumed: it may be another, image-to-video. */
 int wan_cache_assume_task(struct job_config *c, bool *assumed, struct cairn_error *err);

@@ -49,9 +49,9 @@ int wan_prompts(const struct job_config *c, struct arena *a, struct sample_promp
     struct sample_prompt *from_file = NULL;
     size_t n_file = 0;
     if (wan_prompts_of(c, k->sample.prompts.item, k->sample.prompts.n, a, out, n, err))
-        return cairn_wrap(err, "sample.prompts");
+        return config_wrap(c, "sample.prompts", NULL, err);
     if (k->sample.file[0] && prompts_read(k->sample.file, a, &from_file, &n_file, err))
-        return cairn_wrap(err, "sample.file");
+        return config_wrap(c, "sample.file", "it takes a file with a prompt on each line", err);
     for (size_t i = 0; i < n_file; i++) {
         complete(c, &from_file[i], *n, a);
         *ARENA_PUSH(a, *out, *n) = from_file[i];

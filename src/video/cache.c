@@ -125,7 +125,7 @@ static int list_folder(struct listing *l, const char *path, struct cairn_error *
         if (errno != ENOTDIR)
             return cairn_fail_errno(err, "read the folder %s", dir);
         cairn_fail(err, CAIRN_EUSAGE, "%s is not a folder", dir);
-        return cairn_hint(err, "name the folder that musubi-tuner wrote its caches to");
+        return cairn_hint(err, "name the folder of the caches, or that of the images and clips");
     }
     if (l->n_names)
         qsort(l->names, l->n_names, sizeof(*l->names), by_text);
@@ -163,9 +163,12 @@ static int no_items(const struct listing *l, const struct video_cache_options *o
         cairn_fail(err, CAIRN_EUSAGE,
                    "%s: none of %zu latents caches has a text cache STEM_wan_te.safetensors", where,
                    i->without_text.n);
-        return cairn_hint(err, "run musubi-tuner's wan_cache_text_encoder_outputs.py");
+        return cairn_hint(err, "run `cairn cache`, or musubi-tuner's wan_cache_text_encoder_outputs.py");
     }
-    cairn_fail(err, CAIRN_EUSAGE, "%s: no caches STEM_WIDTHxHEIGHT_wan.safetensors", where);
+    cairn_fail(err, CAIRN_EUSAGE,
+               l->media ? "%s: no caches STEM_WIDTHxHEIGHT_wan.safetensors"
+                        : "%s: no images or clips, and no caches STEM_WIDTHxHEIGHT_wan.safetensors",
+               where);
     for (size_t k = 0; k < o->n_paths && !below; k++)
         below = subfolder_with_caches(o->paths[k], l->arena);
     if (below)
@@ -175,8 +178,8 @@ static int no_items(const struct listing *l, const struct video_cache_options *o
                           i->other_model.names[0]);
     if (l->media)
         return cairn_hint(err,
-                          "%zu images or videos are not cached: run musubi-tuner's wan_cache_latents.py and "
-                          "wan_cache_text_encoder_outputs.py",
+                          "%zu images or clips are not cached: run `cairn cache`, or musubi-tuner's "
+                          "wan_cache_latents.py and wan_cache_text_encoder_outputs.py",
                           l->media);
     return -1;
 }

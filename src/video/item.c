@@ -75,7 +75,9 @@ static int open_file(struct st_file *f, const char *path, struct cairn_error *er
     if (!st_open(f, path, err))
         return 0;
     return err->code == CAIRN_EFORMAT
-               ? cairn_hint(err, "delete this file and run musubi-tuner's caching script again")
+               ? cairn_hint(
+                     err,
+                     "a cache of latents is NAME_wan.safetensors; if this is one, delete it and run `cairn cache`")
                : -1;
 }
 
@@ -105,7 +107,10 @@ static int open_latents(struct video_item *item, const struct st_file *f, const 
     if (find_part(f, VIDEO_LATENTS, &t, err))
         return -1;
     if (!t)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s has no tensor \"latents_FxHxW_DTYPE\"", item->path);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s has no tensor \"latents_FxHxW_DTYPE\"", item->path),
+               cairn_hint(
+                   err,
+                   "a cache of latents is NAME_wan.safetensors, one of captions NAME_wan_te.safetensors");
     if (one_frame)
         return cairn_fail(err, CAIRN_EFORMAT,
                           "%s was cached for one-frame training, which cairn does not support", item->path);
