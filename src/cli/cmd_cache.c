@@ -45,6 +45,8 @@ static int run_look(struct options *w, struct arena *a)
             print_report(report_dataset(s.dataset, w->sheet));
         else
             dataset_print(s.dataset, w->verbose);
+        if (w->sheet && !w->json)
+            printf("\nsheet     %s\n", w->sheet);
     }
     start_cache_close(&s);
     return r ? print_error(&err) : totals.usable < totals.items ? EXIT_TROUBLE : EXIT_FINE;

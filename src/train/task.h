@@ -133,6 +133,8 @@ struct task_ops {
     /* A checkpoint of a step is complete, or was found when the run resumed: puts the files for other programs in place.
      * Maybe in another thread: it must not use env.arena.  NULL: there are none. */
     int (*publish)(const struct task *t, const char *checkpoint, uint64_t step, struct cairn_error *err);
+    /* How other programs use the result, for the last lines: "copy FILE to ...".  NULL: there is nothing to say. */
+    const char *(*use)(const struct task *t, bool finished, struct arena *a);
     /* "gpt 6x384", for run.json and lists. */
     const char *(*label)(const struct task *t, struct arena *a);
     /* Prints the lines of the summary at the start, each "label     text". */

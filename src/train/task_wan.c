@@ -464,6 +464,7 @@ const struct task_ops task_wan = {
     .pictures = wan_job_pictures,
     .is_save_due = wan_job_is_save_due,
     .publish = wan_job_publish,
+    .use = wan_job_use,
     .try_command = "cairn sample",
     .shrink_hint = "smaller or shorter clips, model.quantize: fp8, a lower lora.rank, or "
                    "train.optimizer: adamw8",

@@ -86,3 +86,29 @@ int wan_job_publish(const struct task *task, const char *checkpoint, uint64_t st
     return also_step ? put_all(t, &f, (struct lora_files_stamp){ LORA_FILES_STEP, step, "" }, checkpoint, err)
                      : 0;
 }
+
+/* ---- what the user does with them ---- */
+
+static const char *file_to_use(const struct wan_job *t, size_t set, bool finished, struct arena *a)
+{
+    const struct task_env *e = &t->task.env;
+    const struct model *m = t->task.model;
+    struct lora_files f = { t->keys.save.files, e->dir, wan_job_file_name(t) };
+    struct lora_files_stamp last = { .kind = LORA_FILES_LAST, .suffix = suffix_of(t, set) };
+    char name[PATH_MOST];
+    if (f.style == LORA_FILES_NONE || !finished)
+        return arena_printf(a, "%s/checkpoints/latest/%s", e->dir, m->ops->file_name(m, set, false));
+    lora_files_name(&f, &last, name, sizeof(name));
+    return arena_printf(a, "%s/%s", e->dir, name);
+}
+
+const char *wan_job_use(const struct task *task, bool finished, struct arena *a)
+{
+    const struct wan_job *t = (const struct wan_job *)task;
+    bool diffusers = t->keys.save.format == WAN_SAVE_DIFFUSERS;
+    const char *files = file_to_use(t, 0, finished, a);
+    if (t->keys.save.split && model_sets(task->model) > 1)
+        files = arena_printf(a, "%s and %s", files, file_to_use(t, 1, finished, a));
+    return diffusers ? arena_printf(a, "load_lora_weights of diffusers takes %s", files)
+                     : arena_printf(a, "copy %s to ComfyUI/models/loras", files);
+}

@@ -143,5 +143,6 @@ const char *wan_job_file_name(const struct wan_job *t);
 uint64_t wan_job_epochs(const struct wan_job *t, uint64_t steps);
 bool wan_job_is_save_due(const struct task *task, uint64_t step);
 int wan_job_publish(const struct task *task, const char *checkpoint, uint64_t step, struct cairn_error *err);
+const char *wan_job_use(const struct task *task, bool finished, struct arena *a);
 
 #endif

@@ -141,6 +141,8 @@ static int finish(struct job *j, enum train_end end, struct cairn_error *err)
     job_say(j, "to see it: cairn plot %s", dir.s);
     if (j->task->ops->try_command)
         job_say(j, "to try it: %s %s", j->task->ops->try_command, dir.s);
+    if (j->task->ops->use)
+        job_say(j, "to use it: %s", j->task->ops->use(j->task, end != TRAIN_STOPPED, &j->arena));
     return 0;
 }
 
@@ -206,7 +208,8 @@ static int run_job(struct job *j, enum train_end *end, struct cairn_error *err)
     if (job_resolve(j, err) || (writes && run_log_check(j->o->dir, err)) || find_start(j, &from, err))
         return -1;
     if (from && j->state.step >= (uint64_t)j->c->train.steps && is_finished(j)) {
-        job_say(j, "%s is already finished (%lld steps)", j->o->dir, (long long)j->c->train.steps);
+        job_say(j, "%s is already finished (%lld steps); more steps: --set train.steps=N", j->o->dir,
+                (long long)j->c->train.steps);
         *end = TRAIN_WAS_FINISHED;
         return 0;
     }

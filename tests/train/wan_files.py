@@ -328,6 +328,23 @@ def metadata_of_ai_toolkit():
             yield 'an alpha that is not the rank is lost'
 
 
+def the_end_names_the_files_to_use():
+    """The last line says which file ComfyUI or diffusers takes; that file is there."""
+    with WanHome() as home:
+        rows = (('plain', {}, ['plain/checkpoints/latest/lora.safetensors'], 'ComfyUI'),
+                ('diffusers', {'save__format': 'diffusers'}, ['diffusers/checkpoints/latest/lora.safetensors'], 'diffusers'),
+                ('named', {'save__files': 'ai-toolkit', 'save__name': 'cat'}, ['named/cat.safetensors'], 'ComfyUI'),
+                ('musubi', {'save__files': 'musubi', 'save__name': 'cat', **home.experts()},
+                 ['musubi/cat_low_noise.safetensors', 'musubi/cat_high_noise.safetensors'], 'ComfyUI'),
+                ('joined', {'save__split': 'false', **home.experts()}, ['joined/checkpoints/latest/lora.safetensors'], 'ComfyUI'))
+        for run, keys, files, program in rows:
+            said = home.train(run, **KEYS, **keys).stderr
+            last = said.strip().splitlines()[-1]
+            if not last.startswith('to use it: ') or program not in last or ' and '.join(files) not in last:
+                yield f'{run}: {last}'
+            yield from (f'{run}: no {file}' for file in files if not os.path.exists(f'{home.path}/{file}'))
+
+
 tap.run([every_dialect_has_the_same_delta, converted_and_merged, a_merged_base_has_the_loss_of_the_lora, number_formats, metadata,
          files_of_the_experts, hashes, names_of_both_programs, a_name_of_its_own, epochs_of_musubi, two_experts, one_expert, resumed,
-         files_are_replaced, metadata_of_musubi, metadata_of_ai_toolkit])
+         files_are_replaced, metadata_of_musubi, metadata_of_ai_toolkit, the_end_names_the_files_to_use])
