@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { NONE, SUB, UP, AVERAGE, PAETH, FILTERS };
-enum { MOST_CHUNK = 1 << 30, MOST_SIDE = 0x7fffffff };
+enum { MOST_CHUNK = 1 << 30, MOST_SIDE = 0x7fffffff, AROUND = 12 /* bytes of a chunk besides its data */ };
 
 static uint8_t paeth(int left, int up, int corner)
 {
@@ -76,7 +76,7 @@ static int write_chunk(struct file_out *f, const char *type, const void *bytes, 
     if (file_out_write(f, head, 8, *at, err) || (n && file_out_write(f, bytes, n, *at + 8, err)) ||
         file_out_write(f, tail, 4, *at + 8 + n, err))
         return -1;
-    *at += n + 12;
+    *at += n + AROUND;
     return 0;
 }
 
@@ -98,7 +98,8 @@ int png_write(const char *path, const struct picture *p, struct cairn_error *err
     put32(head + 4, (uint32_t)p->height);
     if (filter_rows(p, filtered, err) || deflate_pack(filtered, plain, &packed, &size, err))
         return cairn_wrap(err, "%s", path);
-    if (file_out_open(&f, path, size + 64, true, err) ||
+    uint64_t whole = at + AROUND + sizeof(head) + div_up(size, MOST_CHUNK) * AROUND + size + AROUND;
+    if (file_out_open(&f, path, whole, true, err) ||
         file_out_write(&f, signature, sizeof(signature), 0, err) ||
         write_chunk(&f, "IHDR", head, sizeof(head), &at, err))
         return -1;

@@ -326,6 +326,11 @@ static void png_files_are_written_and_read(void)
         p.at[i] = (uint8_t)(i * i >> 4);
     const char *path = tree_path(&tree, "a.png");
     CHECK_INT(png_write(path, &p, &err), 0);
+    char *bytes = NULL;
+    size_t n = 0;
+    REQUIRE(!file_read_whole(path, 1 << 20, &bytes, &n, &err));
+    CHECK(n > 12 && !memcmp(bytes + n - 8, "IEND\xae\x42\x60\x82", 8)); /* nothing follows the last chunk */
+    free(bytes);
     CHECK_INT(media_read(m, path, zero, 1, take, &t, &err), 0);
     CHECK_INT(t.width, 70);
     CHECK(!memcmp(t.last, p.at + picture_bytes(&p) - 3, 3));
