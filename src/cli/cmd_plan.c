@@ -110,6 +110,9 @@ int cmd_plan(int argc, char **argv)
     else {
         w.changes.set = set.item;
         w.changes.n_set = set.n;
+        if (w.machine.gfx && !w.changes.device)
+            w.changes.device =
+                "auto"; /* train.device is of the machine that will train, not of this question */
         r = plan(&w, argv[rest], &arena);
     }
     opt_list_release(&set);

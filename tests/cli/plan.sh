@@ -131,6 +131,8 @@ plans_for_another_machine()
     status_is 0
     [ "$discrete" = "$(device_bytes)" ] || fail "$(device_bytes) bytes, want $discrete"
     # RDNA2 trains in f16.
+    run plan wan.yaml --json --gfx gfx1102 --memory 8 --set train.device=cpu
+    json_is 'd["gfx"] == "gfx1102"'
     run plan wan.yaml --json --root "$data/sysfs/gfx1030-rx6900xt-desktop-kfd-excerpt"
     status_is 0
     json_is 'd["gfx"] == "gfx1030" and d["storage"] == "f16" and 15 << 30 < d["budget_bytes"] <= 16 << 30'
