@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool path_is_absolute(const char *path)
 {
@@ -34,9 +35,28 @@ char *path_separator(const char *from)
     return strchr(from, '/');
 }
 
+static const char self_link[] = "/proc/self/exe";
+
+/* The kernel marks the name of a file that is gone.  After an upgrade a new one has its place. */
 int path_program(char *out, size_t size)
 {
-    return os_read_link("/proc/self/exe", out, size) < 0 ? -1 : 0;
+    static const char mark[] = " (deleted)";
+    ssize_t n = os_read_link(self_link, out, size);
+    if (n < 0)
+        return -1;
+    size_t len = strlen(out), tail = sizeof(mark) - 1;
+    if (len > tail && !strcmp(out + len - tail, mark) && access(out, F_OK))
+        out[len - tail] = '\0';
+    return 0;
+}
+
+int path_program_to_start(char *out, size_t size)
+{
+    if (path_program(out, size))
+        return -1;
+    if (access(out, X_OK))
+        snprintf(out, size, "%s", self_link);
+    return 0;
 }
 
 int path_beside_program(const char *folder, const char *name, char *out, size_t size)

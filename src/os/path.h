@@ -16,6 +16,8 @@ char *path_separator(const char *from);
 
 /* The path of the running program; -1 with errno. */
 int path_program(char *out, size_t size);
+/* The same for starting it again, by this process or its children: it works although the file is gone. */
+int path_program_to_start(char *out, size_t size);
 /* A name in a folder relative to the program's: "" is that folder itself. */
 int path_beside_program(const char *folder, const char *name, char *out, size_t size);
 

@@ -28,14 +28,20 @@ int os_spawn(const char *path, const char *const *argv, const int files[3], pid_
     return r ? -1 : 0;
 }
 
-/* In the grandchild, between fork and exec: async-signal-safe calls only. */
+/* In the grandchild, between fork and exec: async-signal-safe calls only.  A shell script ignores SIGINT for
+ * what it starts in the background, and may have files open, with locks on them: neither is inherited. */
 static void become(const char *path, const char *const *argv, const int files[3])
 {
     sigset_t none;
     sigemptyset(&none);
+    for (int sig = 1; sig < NSIG; sig++)
+        signal(sig, SIG_DFL);
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (dup2(files[fd], fd) < 0)
             return;
+    if (close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC)) /* Linux before 5.11 */
+        for (int fd = STDERR_FILENO + 1; fd < FD_SETSIZE; fd++)
+            fcntl(fd, F_SETFD, FD_CLOEXEC);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execv(path, (char *const *)argv);
 }
@@ -236,16 +242,18 @@ bool os_is_alive(pid_t pid)
     return !kill(pid, 0) || errno != ESRCH;
 }
 
-/* Field 22 of its stat file counts ticks since boot; the name in field 2 may contain spaces and brackets. */
+/* Field 22 of its stat file counts ticks since boot; the name in field 2 may contain spaces and brackets.  A
+ * process that has ended and waits for its parent does not count. */
 static bool start_ticks(int64_t pid, unsigned long long *ticks)
 {
-    char path[64], text[1024];
+    char path[64], text[1024], state;
     snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
     os_read_start(path, text, sizeof(text));
     const char *after = strrchr(text, ')');
     return after &&
-           sscanf(after, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                  ticks) == 1;
+           sscanf(after, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                  &state, ticks) == 2 &&
+           state != 'Z' && state != 'X';
 }
 
 int64_t os_process_start(int64_t pid)
@@ -258,6 +266,11 @@ int64_t os_process_start(int64_t pid)
     clock_gettime(CLOCK_BOOTTIME, &boot);
     return (int64_t)real.tv_sec - (int64_t)boot.tv_sec +
            (int64_t)(ticks / (unsigned long long)sysconf(_SC_CLK_TCK));
+}
+
+void os_set_name(const char *name)
+{
+    prctl(PR_SET_NAME, name);
 }
 
 bool os_process_id(pid_t pid, struct os_process_id *out)

@@ -16,7 +16,8 @@ struct os_end {
 /* Starts a program, by its path, with these files as its standard input, output and error.  -1 with errno. */
 int os_spawn(const char *path, const char *const *argv, const int files[3], pid_t *pid);
 /* The same in a session of its own, as a child of init: it outlives the caller, and no signal of the
- * caller's terminal reaches it.  Returns when the program runs. */
+ * caller's terminal reaches it.  It inherits neither ignored signals nor other files.  Returns when the
+ * program runs. */
 int os_spawn_apart(const char *path, const char *const *argv, const int files[3]);
 /* Waits for it; -1: it did not end within limit_s seconds and was killed. */
 int os_wait(pid_t pid, int limit_s, struct os_end *end);
@@ -58,13 +59,15 @@ int os_start_again(char *const *argv, char *const *env);
 
 /* False only if there is certainly no process with this PID. */
 bool os_is_alive(pid_t pid);
+/* What the system's lists call this process; 15 characters. */
+void os_set_name(const char *name);
 /* A PID is reused; together with the start time and the boot it names one process for ever. */
 struct os_process_id {
     pid_t pid;
     uint64_t start; /* in ticks since boot */
     char boot[40];
 };
-/* False: there is no such process, or /proc cannot be read. */
+/* False: there is no such process, it has ended and waits for its parent, or /proc cannot be read. */
 bool os_process_id(pid_t pid, struct os_process_id *out);
 /* Sends a signal to that process, never to another one that has its PID now.  Signal 0 only asks.  -1 with
  * errno: ESRCH if it has ended. */
