@@ -47,6 +47,8 @@ static void become_trainer(const struct guardian_spec *s, pid_t guardian, int tr
             fcntl(i, F_SETFD, 0);
         else
             dup2(from[i], i);
+    if (s->lock > 0)
+        fcntl(s->lock, F_SETFD, 0);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGXFSZ, SIG_DFL);
     sigprocmask(SIG_SETMASK, &s->mask, NULL);

@@ -30,7 +30,7 @@ struct guardian_spec {
     int in, out, err;                /* the trainer's */
     bool session;                    /* out is the trainer's own terminal, for its own session */
     bool detached;                   /* the trainer may outlive cairn */
-    int lock;                        /* a file that the guardian keeps open; 0: none */
+    int lock;                        /* a file that guardian and trainer keep open; 0: none */
     sigset_t mask;                   /* the trainer's signal mask */
     const struct terminal *terminal; /* to give back when cairn dies; may be NULL */
     pid_t group;                     /* the process group that gets it back */

@@ -98,7 +98,7 @@ int journal_open_in(struct journal *j, const struct own_dir *dir, const char *co
     struct cairn_error why = { 0 };
     if (open_copy(j, copy, err))
         return -1;
-    CLEANUP(own_dir_close) struct own_dir d = { dup(dir->fd), strdup(dir->path) };
+    CLEANUP(own_dir_close) struct own_dir d = { fcntl(dir->fd, F_DUPFD_CLOEXEC, 0), strdup(dir->path) };
     if (use_dir(j, &d, &why))
         troubled(j, journal_is_not_kept, &why);
     return 0;

@@ -416,13 +416,15 @@ static bool is_bad_end(const struct supervise_result *r)
     return r->code && r->tries[r->n_tries - 1].attempt.end != ATTEMPT_INTERRUPTED;
 }
 
+const int run_job_signals[RUN_JOB_N_SIGNALS] = { SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
+                                                 SIGUSR2, SIGWINCH, SIGTSTP, SIGTTIN, SIGCONT };
+
 static int train(struct stage *s, int *code, struct cairn_error *err)
 {
-    static const int forwarded[] = { SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
-                                     SIGUSR2, SIGWINCH, SIGTSTP, SIGTTIN, SIGCONT };
     const struct run_job_options *o = s->o;
     const struct message_sink messages = { .say = say_and_note, .commands = remedy_and_note, .context = s };
-    CLEANUP(signals_close) struct signals signals = { .fd = -1 };
+    CLEANUP(signals_close) struct signals own = { .fd = -1 };
+    const struct signals *signals = o->signals ? o->signals : &own;
     const struct supervise_options so = {
         .argv = o->argv,
         .options = o->options,
@@ -446,23 +448,23 @@ static int train(struct stage *s, int *code, struct cairn_error *err)
         .silent = o->silent,
         .stop_grace_s = o->stop_grace_s,
         .journal = &s->journal,
-        .signals = &signals,
+        .signals = signals,
         .messages = &messages,
     };
     struct supervise_result result;
-    if (signals_open(&signals, forwarded, ARRAY_LEN(forwarded), err) ||
+    if ((!o->signals && signals_open(&own, run_job_signals, RUN_JOB_N_SIGNALS, err)) ||
         supervise(&so, &s->arena, &result, err))
         return -1;
-    while (signals_read(&signals))
+    while (signals_read(signals))
         ; /* signals that came too late for the trainer */
     struct outputs outputs = { 0 };
-    check_outputs(s, &signals, &result, &outputs);
+    check_outputs(s, signals, &result, &outputs);
     if (!outputs.n_damaged) /* an environment that wrote zeros did not work */
         learn(s, &result);
     close_journal(s, &result, &outputs);
     if (!o->quiet || is_bad_end(&result))
         run_say_end(&result, o->argv, &s->journal, o->messages);
-    while (signals_read(&signals))
+    while (signals_read(signals))
         ; /* nor do they end what is left to clean up */
     *code = result.code;
     return 0;

@@ -8,6 +8,10 @@
 #include "host/facts.h"
 #include "run/preload.h"
 
+/* The signals that it handles, for signals_open. */
+enum { RUN_JOB_N_SIGNALS = 10 };
+extern const int run_job_signals[RUN_JOB_N_SIGNALS];
+
 struct run_job_options {
     char **argv;    /* the trainer's command */
     char **options; /* the words before it on the command line, without -- */
@@ -20,7 +24,8 @@ struct run_job_options {
     bool debug, no_env, strict, no_preflight, allow_cpu, detach, check_outputs, with_smi, quiet;
     struct preload_choice preload;
     const struct own_dir *journal; /* an empty folder for the journal; NULL: a new one in the state folder */
-    int lock;         /* the guardian keeps this file open until the last process has ended; 0: none */
+    const struct signals *signals; /* opened by the caller, who may get one before this starts; NULL: none */
+    int lock; /* guardian and trainer inherit this file: it is open while a process of them is left; 0: none */
     bool silent;      /* the trainer's output goes to the log only */
     int stop_grace_s; /* how long a trainer may take to save after SIGTERM; 0: signals are passed on as they
                        * come */

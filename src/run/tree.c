@@ -86,7 +86,7 @@ static void keep_descendants(struct tree *t, pid_t root)
         more = false;
         for (size_t i = kept; i < t->n; i++) {
             struct tree_process p = t->process[i];
-            if (p.parent != root && !has_pid(t->process, kept, p.parent))
+            if ((p.parent != root && !has_pid(t->process, kept, p.parent)) || !strcmp(p.name, TREE_APART))
                 continue;
             t->process[i] = t->process[kept];
             t->process[kept++] = p;

@@ -2,7 +2,9 @@
  * The descendants of a process, from /proc.
  *
  * A trainer is seldom one process: launchers start workers, loaders fork, servers start jobs.  These
- * functions cover all of them.  Orphans count as long as the root is their subreaper. */
+ * functions cover all of them.  Orphans count as long as the root is their subreaper.  A process named
+ * TREE_APART does not count, nor do its descendants: it is the supervisor of a job that the trainer put into
+ * the queue (job/exec.h), and lives on. */
 #ifndef CAIRN_RUN_TREE_H
 #define CAIRN_RUN_TREE_H
 
@@ -10,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#define TREE_APART "cairn-job"
 
 struct tree_process {
     pid_t pid, parent;

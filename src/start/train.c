@@ -39,11 +39,15 @@ static bool is_empty(const char *dir)
     return true;
 }
 
-/* runs/NAME, or runs/NAME-2 and so on if that is taken. */
-static const char *new_dir(const char *name, struct arena *a)
+/* runs/NAME, or runs/NAME-2 and so on if that is taken.  The folder is made, since two runs may start at once
+ * with the same name. */
+static const char *new_dir(const char *name, bool make, struct arena *a)
 {
+    struct cairn_error ignored;
     const char *dir = arena_printf(a, "runs/%s", name);
-    for (int i = 2; !is_empty(dir); i++)
+    if (make && file_make_dir("runs", 0777, &ignored))
+        return dir; /* which fails too, with a message */
+    for (int i = 2; make ? os_make_dir(dir, 0777) && errno == EEXIST : !is_empty(dir); i++)
         dir = arena_printf(a, "runs/%s-%d", name, i);
     return dir;
 }
@@ -56,7 +60,7 @@ static const char *run_dir(const struct job_config *c, struct arena *a, const st
     if (c->run.name[0])
         return arena_printf(a, "runs/%s", c->run.name);
     if (o->name)
-        return new_dir(o->name, a);
+        return new_dir(o->name, !o->dry_run && !o->profile, a);
     if (!o->file)
         return "runs/musubi";
     const char *name = path_name(o->file), *dot = strrchr(name, '.');
