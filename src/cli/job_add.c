@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "job/command.h"
+#include "job/environment.h"
 #include "os/path.h"
 #include "start/read_config.h"
 #include <limits.h>
@@ -16,45 +17,28 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CONFIG_MOST = 8 << 20 };
-
 struct add_options {
-    const char *gpu, *name, *note, *trainer, *resume_cmd, *root, *hang;
+    const char *gpu, *name, *note, *trainer, *resume_cmd, *root, *hang, *grace;
     struct opt_list set, env;
     int steps, retries;
+    uint64_t hang_s, grace_s;
     bool draft, allow_cpu, json;
     const char *command; /* its name, for messages */
 };
 
-/* The job runs in this shell's folder, with this shell's variables that make a difference to a trainer. */
-static const char *const kept_variables[] = {
-    "PATH",
-    "HOME",
-    "LD_LIBRARY_PATH",
-    "PYTHONPATH",
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "HF_HOME",
-    "HF_HUB_CACHE",
-    "HSA_OVERRIDE_GFX_VERSION",
-    "ROCM_PATH",
-    "HIP_VISIBLE_DEVICES",
-    "ROCR_VISIBLE_DEVICES",
-    "CUDA_VISIBLE_DEVICES",
-    "XDG_CACHE_HOME",
-    "TMPDIR",
-};
-
 static int env_text(const struct add_options *o, struct arena *a, const char **out, struct cairn_error *err)
 {
-    CLEANUP(json_cleanup) struct json *env = json_new_object();
-    for (size_t i = 0; i < ARRAY_LEN(kept_variables); i++)
-        if (getenv(kept_variables[i]))
-            json_add_text(env, kept_variables[i], getenv(kept_variables[i]));
+    const char *skipped;
+    CLEANUP(json_cleanup) struct json *env = environment_take((const char *const *)environ, &skipped);
+    if (skipped)
+        messages_say(arena_printf(a, "the job does not get %.*s, whose value is not UTF-8",
+                                  (int)strcspn(skipped, "="), skipped));
     for (size_t i = 0; i < o->env.n; i++) {
         const char *pair = o->env.item[i], *value = strchr(pair, '=');
         if (!value || !str_is_variable(pair, (size_t)(value - pair)))
             return cairn_fail(err, CAIRN_EUSAGE, "--env takes NAME=VALUE, not \"%s\"", pair);
+        if (!str_is_utf8(value))
+            return cairn_fail(err, CAIRN_EUSAGE, "--env %s: the value is not UTF-8", pair);
         json_add_text(env, arena_strndup(a, pair, (size_t)(value - pair)), value + 1);
     }
     CLEANUP(mem_free) char *text = json_to_string(env);
@@ -62,7 +46,7 @@ static int env_text(const struct add_options *o, struct arena *a, const char **o
     return 0;
 }
 
-static const char *options_text(const struct add_options *o, const char *file, uint64_t hang, struct arena *a)
+static const char *options_text(const struct add_options *o, const char *file, struct arena *a)
 {
     CLEANUP(json_cleanup) struct json *v = json_new_object();
     if (file)
@@ -77,7 +61,9 @@ static const char *options_text(const struct add_options *o, const char *file, u
     if (o->retries >= 0)
         json_add_int(v, "retries", o->retries);
     if (o->hang)
-        json_add_int(v, "hang_after_s", (int64_t)hang);
+        json_add_int(v, "hang_after_s", (int64_t)o->hang_s);
+    if (o->grace)
+        json_add_int(v, "grace_s", (int64_t)o->grace_s);
     if (o->trainer)
         json_add_text(v, "trainer", o->trainer);
     if (o->resume_cmd)
@@ -88,40 +74,15 @@ static const char *options_text(const struct add_options *o, const char *file, u
     return arena_strdup(a, text);
 }
 
-/* "auto", "cpu", "0", "0,1"; each number a GPU that exists. */
-static int check_gpu(const char *gpu, const struct facts *f, struct cairn_error *err)
-{
-    if (str_eq(gpu, "auto") || str_eq(gpu, "cpu"))
-        return 0;
-    for (const char *at = gpu; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        char word[16];
-        uint64_t index;
-        bool found = false;
-        snprintf(word, sizeof(word), "%.*s", (int)strcspn(at, ","), at);
-        if (!cairn_parse_u64(word, &index))
-            return cairn_fail(err, CAIRN_EUSAGE,
-                              "--gpu takes auto, cpu or numbers such as 0 or 0,1, not \"%s\"", gpu);
-        for (size_t i = 0; i < f->n_gpus; i++)
-            found |= f->gpus[i].hip_index >= 0 && (uint64_t)f->gpus[i].hip_index == index;
-        if (!found) {
-            cairn_fail(err, CAIRN_ELACK, "this machine has no GPU %s that can train", word);
-            return cairn_hint(err, "`cairn gpu` lists the GPUs; --gpu cpu trains on the CPU");
-        }
-    }
-    return 0;
-}
-
-/* A mistake in the configuration shows now, not when the job starts at night. */
-static int check_config(const struct add_options *o, const char *file, struct arena *a,
-                        struct cairn_error *err)
+int job_check_config(const struct config_changes *changes, const char *file, struct arena *a,
+                     struct cairn_error *err)
 {
     struct job_config c;
-    const struct config_changes changes = {
-        .set = o->set.item, .n_set = o->set.n, .steps = o->steps, .only_plan = true
-    };
+    struct config_changes plan = changes ? *changes : (struct config_changes){ .steps = -1 };
     static const struct message_sink silent = { 0 };
+    plan.only_plan = true;
     config_init(&c, a);
-    return start_read_config(&changes, file, &c, &silent, err);
+    return start_read_config(&plan, file, &c, &silent, err);
 }
 
 static int read_file(const struct add_options *o, const char *file, struct arena *a, struct job_row *row,
@@ -130,7 +91,9 @@ static int read_file(const struct add_options *o, const char *file, struct arena
     CLEANUP(mem_free) char *text = NULL;
     size_t n;
     const char *name = path_name(file), *dot = strrchr(name, '.');
-    if (file_read_whole(file, CONFIG_MOST, &text, &n, err) || (!o->draft && check_config(o, file, a, err)))
+    const struct config_changes changes = { .set = o->set.item, .n_set = o->set.n, .steps = o->steps };
+    if (file_read_whole(file, CONFIG_MOST, &text, &n, err) ||
+        (!o->draft && job_check_config(&changes, file, a, err)))
         return -1;
     row->kind = JOB_TRAIN;
     row->config = arena_strdup(a, text);
@@ -139,30 +102,40 @@ static int read_file(const struct add_options *o, const char *file, struct arena
     return 0;
 }
 
+static int make_row(struct job_session *s, const struct add_options *o, const char *file, char **argv,
+                    struct job_row *row, struct cairn_error *err)
+{
+    char cwd[PATH_MAX];
+    *row = (struct job_row){ .name = o->name, .kind = JOB_RUN, .gpu = o->gpu, .note = o->note };
+    if (!getcwd(cwd, sizeof(cwd)))
+        return cairn_fail_errno(err, "find the current folder");
+    row->cwd = arena_strdup(&s->arena, cwd);
+    row->options = options_text(o, file, &s->arena);
+    return (file && read_file(o, file, &s->arena, row, err)) ||
+                   (argv && job_command_text(argv, &s->arena, &row->argv, err)) ||
+                   env_text(o, &s->arena, &row->env, err)
+               ? -1
+               : 0;
+}
+
+/* A job that could not be started is in the queue all the same. */
 static int add(struct job_session *s, const struct add_options *o, const char *file, char **argv,
                struct cairn_error *err)
 {
-    char cwd[PATH_MAX];
-    uint64_t hang = 0;
-    struct job_row row = {
-        .name = o->name, .kind = JOB_RUN, .gpu = o->gpu ? o->gpu : "auto", .note = o->note
-    };
-    struct job_row made;
-    if (o->hang && (!cairn_parse_u64(o->hang, &hang) || hang > 30 * 24 * 3600))
-        return cairn_fail(err, CAIRN_EUSAGE, "--hang-after takes seconds, not \"%s\"", o->hang);
-    if (!getcwd(cwd, sizeof(cwd)))
-        return cairn_fail_errno(err, "find the current folder");
-    if (check_gpu(row.gpu, &s->facts, err) || (file && read_file(o, file, &s->arena, &row, err)) ||
-        env_text(o, &s->arena, &row.env, err))
+    struct job_row row, made;
+    if (make_row(s, o, file, argv, &row, err) || queue_add(&s->queue, &row, !o->draft, &s->arena, &made, err))
         return -1;
-    row.cwd = cwd;
-    row.options = options_text(o, file, hang, &s->arena);
-    if (argv)
-        row.argv = job_command_text(argv, &s->arena);
-    if (queue_add(&s->queue, &row, !o->draft, &s->arena, &made, err) || queue_advance(&s->queue, err))
-        return -1;
+    int r = queue_advance(&s->queue, err);
     job_print_done(s, made.uid, NULL, o->json);
-    return 0;
+    return r;
+}
+
+static int check_seconds(const struct add_options *o, const char *option, const char *text, uint64_t *out)
+{
+    enum { MOST = 30 * 24 * 3600 };
+    if (!text || (cairn_parse_u64(text, out) && *out <= MOST))
+        return OPTIONS_GO;
+    return options_error(o->command, "%s takes seconds, not \"%s\"", option, text);
 }
 
 static int check_words(const struct add_options *o, int n, bool is_command)
@@ -198,6 +171,8 @@ int cmd_job_add(int argc, char **argv)
         OPT_INT('r', "retries", &o.retries, "N", "retry at most N times, with one change each (default 2)"),
         OPT_STR(0, "hang-after", &o.hang, "SECONDS",
                 "stop a trainer that hangs for this long (default 600; 0: never)"),
+        OPT_STR(0, "grace", &o.grace, "SECONDS",
+                "how long it may take to save when it is asked to stop (default 60; native training: 120)"),
         OPT_STR(0, "resume-cmd", &o.resume_cmd, "CMD", "shell command that resumes the training"),
         OPT_FLAG(0, "allow-cpu", &o.allow_cpu, "train on the CPU as a last resort"),
         OPT_STR(0, "root", &o.root, "DIR", "read the tree DIR instead of this machine's /"),
@@ -209,7 +184,7 @@ int cmd_job_add(int argc, char **argv)
         .about = "Adds a job to the queue and starts it if its GPU is free. CONFIG is a configuration of "
                  "`cairn train`, or a job file of ai-toolkit or musubi-tuner that it takes. COMMAND is any "
                  "trainer, which runs as under `cairn run`. The job runs in the current folder, with the "
-                 "variables of this shell that concern trainers, and goes on when the terminal is closed.",
+                 "variables of this shell, and goes on when the terminal is closed.",
         .examples = "  cairn job add wan.yaml\n"
                     "  cairn job add --gpu 1 --name night -- python run.py config/my.yaml\n",
         .mixed = true,
@@ -219,6 +194,8 @@ int cmd_job_add(int argc, char **argv)
         return r;
     bool is_command = rest > 1 && !strcmp(argv[rest - 1], "--");
     r = check_words(&o, argc - rest, is_command);
+    r = r != OPTIONS_GO ? r : check_seconds(&o, "--hang-after", o.hang, &o.hang_s);
+    r = r != OPTIONS_GO ? r : check_seconds(&o, "--grace", o.grace, &o.grace_s);
     if (r == OPTIONS_GO) {
         struct job_session s;
         r = job_session_open(&s, o.root, &err) ||

@@ -6,7 +6,7 @@
 #define CAIRN_CLI_JOB_COMMANDS_H
 
 #include "base/exit_code.h"
-#include "cli/machine.h"
+#include "cli/options.h"
 #include "job/queue.h"
 
 int cmd_job_add(int argc, char **argv);
@@ -36,10 +36,22 @@ struct job_session {
 };
 /* root NULL: this machine. */
 int job_session_open(struct job_session *s, const char *root, struct cairn_error *err);
+/* The job or the run from a terminal that the user means. */
+int job_session_find(struct job_session *s, const char *word, struct job_row *out, struct cairn_error *err);
 void job_session_close(struct job_session *s);
 
-/* Prints a job in a line or as JSON, after something was done with it. */
+#define OPT_JOB_ROOT(p) OPT_STR(0, "root", p, "DIR", "read the tree DIR instead of this machine's /")
+
+/* A mistake in a configuration shows when the job is added or edited, not when it starts at night.  changes
+ * NULL: none. */
+enum { CONFIG_MOST = 8 << 20 };
+struct config_changes;
+int job_check_config(const struct config_changes *changes, const char *file, struct arena *a,
+                     struct cairn_error *err);
+
+/* Prints a job in a line or as JSON, after something was done with it; what NULL: its state. */
 void job_print_done(struct job_session *s, const char *uid, const char *what, bool json);
+void job_print_row(const struct job_session *s, const struct job_row *row, const char *what, bool json);
 void job_print_list(const char *state, const struct job_row *rows, size_t n, bool paused);
 void job_print_one(const char *state, const struct job_row *row);
 

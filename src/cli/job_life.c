@@ -18,18 +18,8 @@ struct action {
     const char *synopsis, *about;
     bool waits; /* until no process is left */
     bool stops; /* also a run that was started in a terminal */
-    bool removes;
+    bool copies, removes;
 };
-
-static int clone(struct queue *q, const char *uid, struct cairn_error *err)
-{
-    CLEANUP(arena_release) struct arena a = { 0 };
-    struct job_row made;
-    if (queue_clone(q, uid, &a, &made, err))
-        return -1;
-    printf("%s %s: a draft; `cairn job start %s` queues it\n", made.uid, made.name, made.uid + 9);
-    return 0;
-}
 
 /* The guardian needs a moment; then the row is set right. */
 static int wait_for_end(struct job_session *s, const char *uid, struct cairn_error *err)
@@ -42,28 +32,48 @@ static int wait_for_end(struct job_session *s, const char *uid, struct cairn_err
 /* A run from a terminal can be stopped and nothing else. */
 static int act_on_run(const struct job_row *row, const struct action *x, struct cairn_error *err)
 {
-    if (!x->stops) {
-        cairn_fail(err, CAIRN_EUSAGE, "%s was started in a terminal, not by `cairn job`", row->name);
-        return cairn_hint(err, "it can be shown and stopped; `cairn train --resume=RUN` goes on with it");
+    if (x->stops)
+        return adopt_stop(row, err);
+    cairn_fail(err, CAIRN_EUSAGE, "%s was started in a terminal, not by `cairn job`", row->name);
+    return cairn_hint(err, "it can be shown and stopped; `cairn train --resume=RUN` goes on with it");
+}
+
+static void print_removed(const struct job_session *s, const struct job_row *row, bool json)
+{
+    if (!json) {
+        printf("%s %s: removed; its folder is in %s/jobs/.cairn-trash\n", row->uid, row->name, s->state);
+        return;
     }
-    if (adopt_stop(row, err))
-        return -1;
-    printf("%s %s: asked to stop\n", row->uid, row->name);
-    return 0;
+    struct json *v = json_new_object();
+    json_add_int(v, "schema", 1);
+    json_add_text(v, "removed", row->uid);
+    print_report(v);
 }
 
 static int act(struct job_session *s, const struct action *x, const char *word, bool json,
                struct cairn_error *err)
 {
-    struct job_row row;
-    if (store_find(s->queue.store, word, &s->arena, &row, err))
-        return adopt_find(s->state, word, &s->arena, &row) ? act_on_run(&row, x, err) : -1;
+    struct job_row row, made;
+    if (job_session_find(s, word, &row, err))
+        return -1;
+    if (row.adopted) {
+        if (act_on_run(&row, x, err))
+            return -1;
+        job_print_row(s, &row, row.state == JOB_ACTIVE ? "asked to stop" : NULL, json);
+        return 0;
+    }
+    if (x->copies) {
+        if (queue_clone(&s->queue, row.uid, &s->arena, &made, err))
+            return -1;
+        job_print_row(s, &made, "a draft, which `cairn job start` queues", json);
+        return 0;
+    }
     if (x->act(&s->queue, row.uid, err) || (x->waits && wait_for_end(s, row.uid, err)) ||
         queue_advance(&s->queue, err))
         return -1;
     if (x->removes)
-        printf("%s %s: removed; its folder is in %s/jobs/.cairn-trash\n", row.uid, row.name, s->state);
-    else if (x->act != clone)
+        print_removed(s, &row, json);
+    else
         job_print_done(s, row.uid, x->what, json);
     return 0;
 }
@@ -71,18 +81,20 @@ static int act(struct job_session *s, const struct action *x, const char *word, 
 static int run_action(const struct action *x, int argc, char **argv)
 {
     bool json = false;
+    const char *root = NULL;
     struct cairn_error err = { 0 };
     struct job_session s;
     int rest;
-    const struct opt_row rows[] = { OPT_FLAG('j', "json", &json, "print JSON on stdout"), OPT_END };
+    const struct opt_row rows[] = { OPT_JOB_ROOT(&root), OPT_FLAG('j', "json", &json, "print JSON on stdout"),
+                                    OPT_END };
     const struct opt_usage usage = { .synopsis = x->synopsis, .about = x->about, .mixed = true };
     int r = options_parse(argc, argv, rows, &usage, &rest);
     if (r != OPTIONS_GO)
         return r;
     if (argc == rest)
         return options_error(argv[0], "needs a job; `cairn job list` lists them");
-    r = job_session_open(&s, NULL, &err) ? print_error(&err) : EXIT_FINE;
-    for (int i = rest; i < argc && s.queue.store; i++)
+    r = job_session_open(&s, root, &err) ? print_error(&err) : EXIT_FINE;
+    for (int i = rest, opened = r == EXIT_FINE; i < argc && opened; i++)
         if (act(&s, x, argv[i], json, &err)) {
             int code = print_error(&err);
             r = r ? r : code;
@@ -110,8 +122,9 @@ int cmd_job_stop(int argc, char **argv)
         .stops = true,
         .synopsis = "cairn job stop [options] JOB...",
         .about = "Asks a job to save and end: its trainer gets SIGINT, as from Ctrl-C, and after 60 seconds "
-                 "(native training: 120) SIGTERM and SIGKILL. A job that waits leaves the queue. `cairn job "
-                 "resume` goes on with it.",
+                 "(native training: 120; `cairn job add --grace` sets it) SIGTERM and SIGKILL. A job that "
+                 "waits leaves the queue. `cairn job resume` goes on with it. Also stops a run that was "
+                 "started in a terminal.",
     };
     return run_action(&x, argc, argv);
 }
@@ -162,8 +175,8 @@ int cmd_job_abandon(int argc, char **argv)
 int cmd_job_clone(int argc, char **argv)
 {
     static const struct action x = {
-        .act = clone,
-        .synopsis = "cairn job clone JOB...",
+        .copies = true,
+        .synopsis = "cairn job clone [options] JOB...",
         .about = "Copies a job as a draft, to edit and start.",
     };
     return run_action(&x, argc, argv);
@@ -174,7 +187,7 @@ int cmd_job_rm(int argc, char **argv)
     static const struct action x = {
         .act = queue_remove,
         .removes = true,
-        .synopsis = "cairn job rm JOB...",
+        .synopsis = "cairn job rm [options] JOB...",
         .about = "Removes jobs that do not run from the list. Their folders, with logs and journals, go to "
                  "jobs/.cairn-trash in the state folder; the folders of their runs, with checkpoints and "
                  "samples, stay where they are.",

@@ -176,19 +176,22 @@ void job_print_one(const char *state, const struct job_row *row)
         printf("\nto see the diagnosis: cairn diagnose %s/log\n", job_dir_attempt(state, row, &a));
 }
 
-void job_print_done(struct job_session *s, const char *uid, const char *what, bool json)
+void job_print_row(const struct job_session *s, const struct job_row *row, const char *what, bool json)
 {
-    CLEANUP(arena_release) struct arena a = { 0 };
-    struct cairn_error err = { 0 };
-    struct job_row row;
-    if (store_get(s->queue.store, uid, &a, &row, &err))
-        return;
     if (json) {
         struct json *v = json_new_object();
         json_add_int(v, "schema", 1);
-        report_job(s->state, &row, true, json_add_object(v, "job"));
+        report_job(s->state, row, true, json_add_object(v, "job"));
         print_report(v);
-        return;
-    }
-    printf("%s %s: %s\n", row.uid, row.name, what ? what : job_state_name(row.state));
+    } else
+        printf("%s %s: %s\n", row->uid, row->name, what ? what : job_state_name(row->state));
+}
+
+void job_print_done(struct job_session *s, const char *uid, const char *what, bool json)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct cairn_error ignored;
+    struct job_row row;
+    if (!store_get(s->queue.store, uid, &a, &row, &ignored))
+        job_print_row(s, &row, what, json);
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job/adopt.h"
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "os/file.h"
 #include "os/process.h"
 #include "record/runs.h"
 #include "run/history.h"
 #include "run/journal.h"
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,11 +33,10 @@ static enum job_state state_of(const struct run_entry *e)
 /* The first event of a journal has the process and the command. */
 static void read_start(const struct run_entry *e, struct arena *a, struct job_row *row)
 {
-    CLEANUP(mem_free) char *text = NULL;
+    char text[64 << 10];
     CLEANUP(json_cleanup) struct json *start = NULL;
     struct cairn_error ignored;
-    size_t n;
-    if (file_read_whole(arena_printf(a, "%s/events.jsonl", e->dir), 64 << 20, &text, &n, &ignored) ||
+    if (os_read_start(arena_printf(a, "%s/events.jsonl", e->dir), text, sizeof(text)) < 0 ||
         json_parse(text, strcspn(text, "\n"), &start, &ignored))
         return;
     row->pid = json_int(json_get(start, "pid"), 0);
@@ -102,6 +102,7 @@ int adopt_list(const char *state, struct arena *a, struct job_row **out, size_t 
     return 0;
 }
 
+/* As store_find does: a uid, a name, the end of a uid; the newest if several fit. */
 bool adopt_find(const char *state, const char *word, struct arena *a, struct job_row *out)
 {
     struct job_row *rows;
@@ -109,11 +110,14 @@ bool adopt_find(const char *state, const char *word, struct arena *a, struct job
     struct cairn_error ignored;
     if (adopt_list(state, a, &rows, &n, &ignored))
         return false;
-    for (size_t i = 0; i < n; i++)
-        if (str_eq(rows[i].uid, word) || (strlen(word) >= 4 && str_ends(rows[i].uid, word))) {
-            *out = rows[i];
-            return true;
-        }
+    for (int way = 0; way < 3 && *word; way++)
+        for (size_t i = 0; i < n; i++)
+            if (way == 0   ? str_eq(rows[i].uid, word)
+                : way == 1 ? str_eq(rows[i].name, word)
+                           : str_ends(rows[i].uid, word)) {
+                *out = rows[i];
+                return true;
+            }
     return false;
 }
 
@@ -127,14 +131,23 @@ void adopt_progress(const struct job_row *row, struct job_progress *out)
         job_progress_of_log(arena_printf(&a, "%s/log", row->run_dir), out);
 }
 
+/* A shell script starts its background commands so. */
+static bool ignores_interrupts(int64_t pid)
+{
+    char path[64], text[4096];
+    unsigned long long mask = 0;
+    snprintf(path, sizeof(path), "/proc/%lld/status", (long long)pid);
+    os_read_start(path, text, sizeof(text));
+    const char *line = strstr(text, "SigIgn:");
+    return line && sscanf(line, "SigIgn: %llx", &mask) == 1 && mask >> (SIGINT - 1) & 1;
+}
+
 int adopt_stop(const struct job_row *row, struct cairn_error *err)
 {
     struct os_process_id id;
-    if (row->state != JOB_ACTIVE)
-        return 0;
-    if (!os_process_id((pid_t)row->pid, &id))
-        return 0; /* it has just ended */
-    return os_signal(&id, SIGINT) && errno != ESRCH
-               ? cairn_fail_errno(err, "signal process %lld of run %s", (long long)row->pid, row->name)
-               : 0;
+    if (row->state != JOB_ACTIVE || !os_process_id((pid_t)row->pid, &id))
+        return 0; /* it has ended */
+    if (os_signal(&id, ignores_interrupts(row->pid) ? SIGTERM : SIGINT) && errno != ESRCH)
+        return cairn_fail_errno(err, "signal process %lld of run %s", (long long)row->pid, row->name);
+    return 0;
 }

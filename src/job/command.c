@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "os/info.h"
 #include <ctype.h>
+#include <limits.h>
 #include <string.h>
 
 static struct json *parse(const char *text)
@@ -31,9 +32,11 @@ static char **words_of(const struct json *list, struct arena *a)
     return out;
 }
 
+/* -1: not given, or out of range. */
 static int number(const struct json *options, const char *key)
 {
-    return (int)json_int(json_get(options, key), -1);
+    int64_t v = json_int(json_get(options, key), -1);
+    return v < 0 || v > INT_MAX ? -1 : (int)v;
 }
 
 int job_command_parse(const struct job_row *row, struct arena *a, struct job_command *out,
@@ -48,6 +51,7 @@ int job_command_parse(const struct job_row *row, struct arena *a, struct job_com
         .steps = json_int(json_get(options, "steps"), -1),
         .retries = number(options, "retries"),
         .hang_after_s = number(options, "hang_after_s"),
+        .grace_s = number(options, "grace_s"),
         .allow_cpu = json_bool(json_get(options, "allow_cpu"), false),
         .no_env = json_bool(json_get(options, "no_env"), false),
         .debug = json_bool(json_get(options, "debug"), false),
@@ -61,6 +65,8 @@ int job_command_parse(const struct job_row *row, struct arena *a, struct job_com
                           row->uid);
     if (row->kind == JOB_RUN && (!c.argv[0] || !*c.argv[0]))
         return cairn_fail(err, CAIRN_EUSAGE, "job %s has no command", row->uid);
+    if (c.grace_s < 0)
+        c.grace_s = job_kind_grace_s(row->kind);
     *out = c;
     return 0;
 }
@@ -86,16 +92,13 @@ static void push(struct words *w, const char *word)
     *ARENA_PUSH(w->a, w->word, w->n) = word ? arena_strdup(w->a, word) : NULL;
 }
 
-static void push_training(struct words *w, const struct job_row *row, const struct job_command *c,
-                          const char *device)
+static void push_training(struct words *w, const struct job_row *row, const struct job_command *c)
 {
     bool goes_on = row->run_dir && os_is_file(arena_printf(w->a, "%s/config.yaml", row->run_dir));
     if (goes_on)
         push(w, arena_printf(w->a, "--resume=%s", row->run_dir));
     else
         push(w, arena_printf(w->a, "--name=%s", folder_name(row->name, w->a)));
-    if (device)
-        push(w, arena_printf(w->a, "--device=%s", device));
     if (c->steps >= 0)
         push(w, arena_printf(w->a, "--steps=%lld", (long long)c->steps));
     for (const char **set = c->set; *set; set++) {
@@ -115,21 +118,34 @@ char **job_command_line(const struct job_row *row, const struct job_command *c, 
     if (row->config)
         push(&w, config);
     if (row->kind == JOB_TRAIN)
-        push_training(&w, row, c, device);
+        push_training(&w, row, c);
+    if (device)
+        push(&w, arena_printf(a, "--device=%s", device));
     for (char **arg = c->argv; *arg; arg++)
         push(&w, *arg);
     push(&w, NULL);
     return w.word;
 }
 
-const char *job_command_text(char *const *argv, struct arena *a)
+void job_command_resume(const struct job_command *c, struct arena *a, struct resume *out)
+{
+    resume_find(c->argv, c->trainer, c->resume_cmd, a, out);
+}
+
+int job_command_text(char *const *argv, struct arena *a, const char **out, struct cairn_error *err)
 {
     CLEANUP(json_cleanup) struct json *top = json_new_object();
     struct json *list = json_add_array(top, "argv");
-    for (; *argv; argv++)
-        json_add_text(list, NULL, *argv);
+    for (size_t i = 0; argv[i]; i++) {
+        if (!str_is_utf8(argv[i])) {
+            cairn_fail(err, CAIRN_EUSAGE, "word %zu of the command is not UTF-8", i + 1);
+            return cairn_hint(err, "rename the file, or put the command into a script");
+        }
+        json_add_text(list, NULL, argv[i]);
+    }
     CLEANUP(mem_free) char *text = json_to_string(list);
-    return arena_strdup(a, text);
+    *out = arena_strdup(a, text);
+    return 0;
 }
 
 const char *job_command_say(const struct job_row *row, struct arena *a)

@@ -5,6 +5,7 @@
  *     file          the name of the configuration's file, as the user gave it
  *     set           [KEY=VALUE…] for `cairn train --set`
  *     steps         for `cairn train --steps`
+ *     grace_s       how long its trainer may take to save when it is asked to stop
  *     trainer, resume_cmd, retries, hang_after_s, allow_cpu, no_env, debug, no_preflight, with_smi
  *                   as the options of `cairn run`
  *     last          {step, steps, loss, …}: how far the last attempt came (progress.h) */
@@ -14,6 +15,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "job/job_row.h"
+#include "run/resume.h"
 #include <stdbool.h>
 
 struct job_command {
@@ -23,6 +25,7 @@ struct job_command {
     int64_t steps;                    /* -1: not given */
     int retries;                      /* -1: not given */
     int hang_after_s;                 /* -1: not given */
+    int grace_s;                      /* given, or what its kind gets */
     bool allow_cpu, no_env, debug, no_preflight, with_smi;
 };
 
@@ -34,8 +37,10 @@ int job_command_parse(const struct job_row *row, struct arena *a, struct job_com
  * `device` the value of --device or NULL. */
 char **job_command_line(const struct job_row *row, const struct job_command *c, const char *program,
                         const char *config, const char *device, struct arena *a);
-/* argv as a JSON array. */
-const char *job_command_text(char *const *argv, struct arena *a);
+/* How that command goes on from where an earlier attempt of it stopped.  The working folder must be the job's. */
+void job_command_resume(const struct job_command *c, struct arena *a, struct resume *out);
+/* argv as a JSON array.  Fails on a word that is not UTF-8, which JSON cannot hold. */
+int job_command_text(char *const *argv, struct arena *a, const char **out, struct cairn_error *err);
 /* argv in one line, for people. */
 const char *job_command_say(const struct job_row *row, struct arena *a);
 

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job/exec.h"
 
+#include "base/parse.h"
 #include "base/str.h"
 #include "job/command.h"
+#include "job/environment.h"
 #include "job/job_dir.h"
 #include "job/outcome.h"
 #include "job/queue.h"
-#include "job/store_inside.h"
 #include "os/path.h"
 #include "os/process.h"
 #include "run/run_job.h"
+#include "run/signals.h"
+#include "run/tree.h"
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -18,133 +21,148 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 1000, DEFAULT_RETRIES = 2, DEFAULT_HANG_S = 600 };
+enum { LOOK_MS = 1000, BUSY_MS = 600000, DEFAULT_RETRIES = 2, DEFAULT_HANG_S = 600 };
 
 struct execution {
     const struct job_exec_options *o;
+    struct facts facts;
     struct queue queue;
     struct job_row row;
     struct job_command command;
     struct own_dir dir;
+    struct signals signals;
     int lock;
-    char **environment; /* of this process before it entered the job's */
+    bool told; /* a signal came that no wish of the user explains: a shutdown, or a kill */
     struct arena arena;
 };
 
 /* ---- before the trainer starts ---- */
 
-static int read_machine(const struct execution *x, char *const *argv, struct facts *out,
+static int read_machine(const struct execution *x, char *const *argv, unsigned parts, struct facts *out,
                         struct cairn_error *err)
 {
     const struct facts_options fo = {
         .root = x->o->root,
         .command = (const char *const *)argv,
         .env = (const char *const *)environ,
-        .parts = FACTS_ALL,
+        .parts = parts,
     };
     return facts_read(out, &fo, err);
+}
+
+/* It waits for a locked database much longer than a user would: nobody else moves the queue on. */
+static int open_queue(struct execution *x, struct cairn_error *err)
+{
+    const struct queue_options o = {
+        .state = x->o->state, .root = x->o->root, .facts = &x->facts, .busy_ms = BUSY_MS
+    };
+    return queue_open(&o, &x->queue, err);
 }
 
 /* The row of this process's claim; *mine is false if there is none. */
 static int take_over(struct execution *x, bool *mine, struct cairn_error *err)
 {
     struct os_process_id me;
+    struct job_row *row = &x->row;
     const char *uid = x->o->uid;
     *mine = false;
-    if (job_dir_open(x->o->state, uid, true, &x->dir, err) || job_dir_hold(&x->dir, &x->lock, err))
+    if (store_get(x->queue.store, uid, &x->arena, row, err) ||
+        job_dir_open(x->o->state, uid, true, &x->dir, err) || job_dir_hold(&x->dir, &x->lock, err))
         return -1;
     if (x->lock < 0)
         return 0; /* another supervisor is at work */
-    if (store_get(x->queue.store, uid, &x->arena, &x->row, err))
+    if (store_get(x->queue.store, uid, &x->arena, row, err))
         return -1;
     if (!os_process_id(getpid(), &me))
         return cairn_fail(err, CAIRN_EIO, "cannot read /proc/self/stat");
-    return store_set_process(x->queue.store, uid, x->row.attempt, &me, mine, err);
-}
-
-/* The next supervisor must not inherit the environment of this job. */
-static void keep_environment(struct execution *x)
-{
-    size_t n = 0;
-    for (char **v = environ; *v; v++)
-        *ARENA_PUSH(&x->arena, x->environment, n) = arena_strdup(&x->arena, *v);
-    *ARENA_PUSH(&x->arena, x->environment, n) = NULL;
-}
-
-/* Enters the folder and the environment of the job. */
-static int enter(struct execution *x, struct cairn_error *err)
-{
-    CLEANUP(json_cleanup) struct json *env = NULL;
-    if (job_command_parse(&x->row, &x->arena, &x->command, err))
+    if (store_set_process(x->queue.store, row->uid, row->attempt, &me, mine, err))
         return -1;
-    if (chdir(x->row.cwd)) {
-        cairn_fail_errno(err, "enter the job's folder %s", x->row.cwd);
-        return cairn_hint(err, "make it again, or edit the job");
-    }
-    if (json_parse(x->row.env, strlen(x->row.env), &env, err))
-        return cairn_wrap(err, "the environment of job %s", x->row.uid);
-    for (struct json_member m = json_first(env); m.key; m = json_next(env, m))
-        if (json_text(m.value))
-            setenv(m.key, json_text(m.value), 1);
-        else
-            unsetenv(m.key);
-    setenv("PWD", x->row.cwd, 1);
+    row->pid = me.pid;
+    row->pid_start = (int64_t)me.start;
+    row->boot_id = arena_strdup(&x->arena, me.boot);
+    if (*mine)
+        job_dir_tell(x->lock, row);
     return 0;
 }
 
-/* A process on one of the job's GPUs that is none of this machine's own programs; NULL: none. */
-static const char *stranger(struct execution *x, const struct facts *f)
+/* The folder of the job, its files as the row has them, and its working folder and variables. */
+static int enter(struct execution *x, struct cairn_error *err)
+{
+    const struct job_row *row = &x->row;
+    char **variables;
+    if (job_command_parse(row, &x->arena, &x->command, err) || job_dir_write(x->o->state, row, err) ||
+        environment_make(row->env, (const char *const *)environ, row->cwd, &x->arena, &variables, err))
+        return -1;
+    if (chdir(row->cwd)) {
+        cairn_fail_errno(err, "enter the job's folder %s", row->cwd);
+        return cairn_hint(err, "make it again, or add the job anew elsewhere");
+    }
+    environ = variables;
+    return 0;
+}
+
+/* Another program that uses one of the job's GPUs, in a sentence. */
+static bool has_stranger(const struct execution *x, const struct facts *f, char *text, size_t size)
 {
     char index[16];
     for (size_t i = 0; i < f->n_gpus; i++) {
         const struct gpu_facts *g = &f->gpus[i];
         snprintf(index, sizeof(index), "%d", g->hip_index);
-        if (!str_list_has(x->row.gpu_used, ',', index))
+        if (!g->n_processes || !str_list_has(x->row.gpu_used, ',', index))
             continue;
-        for (size_t k = 0; k < g->n_processes; k++)
-            return arena_printf(&x->arena, "waiting for GPU %s, which %s (pid %lld) uses", index,
-                                g->processes[k].name ? g->processes[k].name : "a process",
-                                (long long)g->processes[k].pid);
+        snprintf(text, size, "waiting for GPU %s, which %s (pid %lld) uses", index,
+                 g->processes[0].name ? g->processes[0].name : "a process", (long long)g->processes[0].pid);
+        return true;
     }
-    return NULL;
-}
-
-static bool wait_is_on(struct execution *x)
-{
-    const char *value;
-    struct cairn_error ignored;
-    return store_setting(x->queue.store, "queue.wait_idle", &x->arena, &value, &ignored) ||
-           !str_eq(value, "false");
+    return false;
 }
 
 /* What the user wants now; a job that was withdrawn wants to stop. */
 static enum job_want wanted(struct execution *x)
 {
+    CLEANUP(arena_release) struct arena a = { 0 };
     struct job_row now;
     struct cairn_error ignored;
-    return store_get(x->queue.store, x->row.uid, &x->arena, &now, &ignored) ? JOB_WANT_STOP : now.want;
+    if (queue_refresh(&x->queue, &ignored))
+        return JOB_WANT_NOTHING;
+    return store_get(x->queue.store, x->row.uid, &a, &now, &ignored) ? JOB_WANT_STOP : now.want;
+}
+
+/* A second at most.  True: something was asked of this process. */
+static bool rest(struct execution *x)
+{
+    struct pollfd p = { x->signals.fd, POLLIN, 0 };
+    poll(&p, 1, LOOK_MS);
+    int sig = signals_read(&x->signals);
+    x->row.want = wanted(x);
+    x->told = x->row.want == JOB_WANT_NOTHING &&
+              (sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT);
+    return x->told || x->row.want != JOB_WANT_NOTHING;
+}
+
+static bool wait_is_on(struct execution *x)
+{
+    bool on = true;
+    struct cairn_error ignored;
+    return queue_waits(&x->queue, &on, &ignored) || on;
 }
 
 /* Until no stranger uses the GPU.  False: the user wants something else. */
 static bool wait_for_gpu(struct execution *x)
 {
-    const char *said = NULL;
+    char who[160], said[160] = "";
     struct cairn_error ignored;
     while (wait_is_on(x)) {
-        CLEANUP(facts_release) struct facts f;
-        if (read_machine(x, NULL, &f, &ignored))
+        CLEANUP(facts_release) struct facts f = { .root.fd = -1 };
+        if (read_machine(x, NULL, FACTS_HARDWARE, &f, &ignored) || !has_stranger(x, &f, who, sizeof(who)))
             return true;
-        const char *who = stranger(x, &f);
-        if (!who)
-            break;
-        if (!str_eq(who, said)) {
+        if (strcmp(who, said) != 0) {
             store_set_cause(x->queue.store, x->row.uid, who, &ignored);
             message_say(x->o->messages, "%s", who);
-            said = who;
+            memcpy(said, who, sizeof(said));
         }
-        if (wanted(x) != JOB_WANT_NOTHING)
+        if (rest(x))
             return false;
-        poll(NULL, 0, LOOK_MS);
     }
     return true;
 }
@@ -160,13 +178,28 @@ static const char *device_of(struct execution *x)
                                                         : arena_printf(&x->arena, "hip:%s", x->row.gpu_used);
 }
 
-static void describe(const struct execution *x, struct run_job_options *o)
+/* Which GPUs another trainer sees, where --gpu of `cairn run` does not say so. */
+static const char *const *visible_gpus(struct execution *x)
+{
+    const char **with = ARENA_NEW(&x->arena, const char *, 2);
+    const char *used = x->row.gpu_used;
+    if (str_eq(x->row.gpu, "cpu"))
+        with[0] = "HIP_VISIBLE_DEVICES=-1";
+    else if (!str_eq(used, "cpu") && (strchr(used, ',') || x->command.no_env))
+        with[0] = arena_printf(&x->arena, "ROCR_VISIBLE_DEVICES=%s", used);
+    else
+        return NULL;
+    with[1] = NULL;
+    return with;
+}
+
+static void describe(struct execution *x, struct run_job_options *o)
 {
     const struct job_command *c = &x->command;
     bool native = x->row.kind != JOB_RUN;
-    o->gpu = native || strchr(x->row.gpu_used, ',') || !strspn(x->row.gpu_used, "0123456789")
-                 ? -1
-                 : atoi(x->row.gpu_used);
+    uint64_t gpu;
+    o->gpu = !native && cairn_parse_u64(x->row.gpu_used, &gpu) ? (int)gpu : -1;
+    o->with = native ? NULL : visible_gpus(x);
     o->trainer = c->trainer;
     o->resume_cmd = c->resume_cmd;
     /* `cairn train` handles faults of its device itself. */
@@ -179,39 +212,53 @@ static void describe(const struct execution *x, struct run_job_options *o)
     o->debug = c->debug;
     o->with_smi = c->with_smi;
     o->preload.way = o->no_env ? PRELOAD_OFF : PRELOAD_AUTO;
-    o->stop_grace_s = job_kind_grace_s(x->row.kind);
+    o->stop_grace_s = c->grace_s;
+}
+
+/* A command that ran before goes on where it can; native training is told so on its command line. */
+static char **command_line(struct execution *x, struct cairn_error *err)
+{
+    char program[PATH_MAX];
+    struct resume r = { 0 };
+    if (x->row.kind == JOB_RUN && job_dir_last_attempt(x->o->state, x->row.uid) > 0)
+        job_command_resume(&x->command, &x->arena, &r);
+    if (r.way == RESUME_STATE || r.way == RESUME_COMMAND) {
+        message_say(x->o->messages, "%s", r.why);
+        return (char **)r.argv;
+    }
+    if (path_program_to_start(program, sizeof(program))) {
+        cairn_fail_errno(err, "find this program");
+        return NULL;
+    }
+    const char *config = arena_printf(&x->arena, "%s/%s", x->dir.path, job_dir_config_name(&x->row));
+    return job_command_line(&x->row, &x->command, program, config, device_of(x), &x->arena);
 }
 
 static int train(struct execution *x, struct cairn_error *err)
 {
     CLEANUP(own_dir_close) struct own_dir journal = OWN_DIR_NONE;
     CLEANUP(facts_release) struct facts f = { .root.fd = -1 };
-    char program[PATH_MAX];
     int code;
-    const char *config = arena_printf(&x->arena, "%s/%s", x->dir.path, job_dir_config_name(&x->row));
-    if (path_program(program, sizeof(program)))
-        return cairn_fail_errno(err, "find this program");
-    if (own_dir_make(&journal, &x->dir, arena_printf(&x->arena, "attempt-%lld", (long long)x->row.attempt),
-                     err))
-        return -1;
-    static const char *const no_gpu[] = { "HIP_VISIBLE_DEVICES=-1", NULL };
     struct run_job_options o = {
-        .argv = job_command_line(&x->row, &x->command, program, config, device_of(x), &x->arena),
+        .argv = command_line(x, err),
         .journal = &journal,
+        .signals = &x->signals,
         .lock = x->lock,
         .silent = true,
-        .with = str_eq(x->row.gpu, "cpu") && x->row.kind == JOB_RUN ? no_gpu : NULL,
         .parent = -1,
         .messages = x->o->messages,
         .describe_machine = x->o->describe_machine,
     };
+    if (!o.argv || own_dir_make(&journal, &x->dir,
+                                arena_printf(&x->arena, "attempt-%lld", (long long)x->row.attempt), err))
+        return -1;
     describe(x, &o);
-    return read_machine(x, o.argv, &f, err) || run_job(&o, &f, &code, err) ? -1 : 0;
+    return read_machine(x, o.argv, FACTS_ALL, &f, err) || run_job(&o, &f, &code, err) ? -1 : 0;
 }
 
 /* ---- the whole ---- */
 
-/* What a failure before or beside the trainer leaves in the row. */
+/* How it ended, by its files; or why it did not begin.  The process stays in the row until its lock is free. */
 static void end_with(struct execution *x, const struct cairn_error *why)
 {
     struct cairn_error err = { 0 };
@@ -222,51 +269,65 @@ static void end_with(struct execution *x, const struct cairn_error *why)
         end.cause = arena_printf(&x->arena, "%s%s%s", why->msg, why->hint[0] ? "; " : "", why->hint);
         message_error(x->o->messages, why);
     }
+    end.keep_process = true;
+    x->told = end.state == JOB_STOPPED && x->row.want == JOB_WANT_NOTHING;
     if (store_set_end(x->queue.store, x->row.uid, x->row.attempt, &end, NULL, &err))
         message_error(x->o->messages, &err);
 }
 
-/* The wish may have come while the trainer ran. */
-static void read_wish(struct execution *x)
+/* The database is closed while the trainer runs: it may be removed, replaced or on a disk that goes away. */
+static int train_alone(struct execution *x, struct cairn_error *why, struct cairn_error *err)
 {
-    x->row.want = wanted(x);
+    queue_close(&x->queue);
+    train(x, why);
+    return open_queue(x, err);
 }
 
-static void run_attempt(struct execution *x)
+static int run_attempt(struct execution *x, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
     bool active = false;
-    if (!enter(x, &why) && wait_for_gpu(x) &&
-        !store_set_active(x->queue.store, x->row.uid, x->row.attempt, &active, &why) && active)
-        train(x, &why);
-    read_wish(x);
+    if (!enter(x, &why)) {
+        bool ready = wait_for_gpu(x);
+        if (x->told) /* it has not begun, and may do so another time */
+            return store_unclaim(x->queue.store, x->row.uid, x->row.attempt, false, err);
+        if (ready && !store_set_active(x->queue.store, x->row.uid, x->row.attempt, &active, &why) && active &&
+            train_alone(x, &why, err))
+            return -1;
+    }
+    x->row.want = wanted(x); /* it may have come while the trainer ran */
     end_with(x, &why);
+    return 0;
+}
+
+/* Nobody should start the next job while the machine shuts down. */
+static int hand_over(struct execution *x, struct cairn_error *err)
+{
+    fd_close(&x->lock); /* it may be started again at once */
+    x->lock = -1;
+    return queue_heal(&x->queue, err) || (!x->told && queue_advance(&x->queue, err)) ? -1 : 0;
 }
 
 static int execute(struct execution *x, struct cairn_error *err)
 {
-    CLEANUP(facts_release) struct facts f = { .root.fd = -1 };
     bool mine;
-    if (read_machine(x, NULL, &f, err))
+    char **own = environ; /* the next supervisor must not get the variables of this job */
+    if (read_machine(x, NULL, FACTS_HARDWARE, &x->facts, err) || open_queue(x, err) ||
+        take_over(x, &mine, err))
         return -1;
-    const struct queue_options qo = { .state = x->o->state, .root = x->o->root, .facts = &f };
-    if (queue_open(&qo, &x->queue, err) || take_over(x, &mine, err))
-        return -1;
-    if (!mine)
-        return 0;
-    keep_environment(x);
-    run_attempt(x);
-    environ = x->environment;
-    fd_close(&x->lock); /* it may be started again at once */
-    x->lock = -1;
-    return queue_heal(&x->queue, err) || queue_advance(&x->queue, err) ? -1 : 0;
+    int r = mine ? run_attempt(x, err) : 0;
+    environ = own;
+    return r || hand_over(x, err) ? -1 : 0;
 }
 
 int job_exec(const struct job_exec_options *o, struct cairn_error *err)
 {
-    struct execution x = { .o = o, .dir = OWN_DIR_NONE, .lock = -1 };
-    int r = execute(&x, err);
+    struct execution x = { .o = o, .facts.root.fd = -1, .dir = OWN_DIR_NONE, .signals.fd = -1, .lock = -1 };
+    os_set_name(TREE_APART);
+    int r = signals_open(&x.signals, run_job_signals, RUN_JOB_N_SIGNALS, err) || execute(&x, err) ? -1 : 0;
     queue_close(&x.queue);
+    signals_close(&x.signals);
+    facts_release(&x.facts);
     own_dir_close(&x.dir);
     fd_close(&x.lock);
     arena_release(&x.arena);

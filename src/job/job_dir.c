@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CONFIG_MOST = 8 << 20 };
+enum { CONFIG_MOST = 8 << 20, JOB_MOST = 1 << 20 /* as json_read_object reads */, LOCK_BYTES = 512 };
 static const char trash_name[] = ".cairn-trash";
 
 const char *job_dir_path(const char *state, const char *uid, struct arena *a)
@@ -76,6 +76,8 @@ int job_dir_write(const char *state, const struct job_row *row, struct cairn_err
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         json_add_text(v, texts[i].key, *text_of(&copy, i));
     CLEANUP(mem_free) char *text = json_to_string(v);
+    if (strlen(text) > JOB_MOST)
+        return cairn_fail(err, CAIRN_EUSAGE, "command and environment of the job are longer than 1 MiB");
     if (job_dir_open(state, row->uid, true, &d, err) ||
         (row->config && own_file_write(&d, job_dir_config_name(row), row->config, strlen(row->config), err)))
         return -1;
@@ -103,6 +105,9 @@ int job_dir_read(const char *state, const char *uid, struct arena *a, struct job
         *text_of(&row, i) = arena_strdup(a, json_text(json_get(v, texts[i].key)));
     if (!row.name || !row.cwd || !job_kind_parse(json_text(json_get(v, "kind")), &row.kind))
         return cairn_fail(err, CAIRN_EFORMAT, "%s: name, cwd or kind is missing", path);
+    row.gpu = row.gpu ? row.gpu : "auto";
+    row.env = row.env ? row.env : "{}";
+    row.options = row.options ? row.options : "{}";
     row.created = json_int(json_get(v, "created"), 0);
     row.config = read_config(dir, &row, a);
     *out = row;
@@ -160,8 +165,14 @@ bool job_dir_is_held(const char *state, const char *uid)
     CLEANUP(fd_close) int fd = -1;
     struct cairn_error ignored;
     if (job_dir_open(state, uid, false, &d, &ignored) || own_file_open(&d, "lock", OS_READ, &fd, &ignored))
-        return false;
-    return os_is_held(fd) == 1;
+        return errno != ENOENT;
+    return os_is_held(fd) != 0;
+}
+
+bool job_dir_has_lock(const char *state, const char *uid)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    return os_is_file(arena_printf(&a, "%s/lock", job_dir_path(state, uid, &a)));
 }
 
 int job_dir_hold(const struct own_dir *d, int *fd, struct cairn_error *err)
@@ -178,4 +189,33 @@ int job_dir_hold(const struct own_dir *d, int *fd, struct cairn_error *err)
     close(lock);
     errno = why;
     return why == EAGAIN || why == EACCES ? 0 : cairn_fail_errno(err, "lock %s/lock", d->path);
+}
+
+/* It helps only if the database is lost, so a failure is no reason to stop. */
+void job_dir_tell(int lock, const struct job_row *row)
+{
+    CLEANUP(json_cleanup) struct json *v = json_new_object();
+    json_add_int(v, "attempt", row->attempt);
+    json_add_text(v, "gpu", row->gpu_used);
+    json_add_int(v, "pid", row->pid);
+    json_add_int(v, "pid_start", row->pid_start);
+    json_add_text(v, "boot_id", row->boot_id);
+    CLEANUP(mem_free) char *text = json_to_string(v);
+    char padded[LOCK_BYTES + 1]; /* covers what the attempt before wrote */
+    snprintf(padded, sizeof(padded), "%-*s\n", LOCK_BYTES - 1, text);
+    (void)!os_write_at(lock, padded, LOCK_BYTES, 0);
+}
+
+bool job_dir_ask(const char *state, const char *uid, struct arena *a, struct job_row *row)
+{
+    CLEANUP(json_cleanup) struct json *v = NULL;
+    struct cairn_error ignored;
+    if (json_read_object(arena_printf(a, "%s/lock", job_dir_path(state, uid, a)), &v, &ignored))
+        return false;
+    row->attempt = json_int(json_get(v, "attempt"), 0);
+    row->gpu_used = arena_strdup(a, json_text(json_get(v, "gpu")));
+    row->pid = json_int(json_get(v, "pid"), 0);
+    row->pid_start = json_int(json_get(v, "pid_start"), 0);
+    row->boot_id = arena_strdup(a, json_text(json_get(v, "boot_id")));
+    return row->attempt > 0 && row->gpu_used;
 }

@@ -2,7 +2,8 @@
  * The folder of a job, <state>/jobs/<uid>/:
  *     job.json         what the job is (see rebuild.h)
  *     config.yaml      its configuration as typed; config.toml for one of musubi-tuner
- *     lock             held by its supervisor and its guardian, and so while any process of it is left
+ *     lock             held by its supervisor, its guardian and its trainer, and so while any process of it is
+ *                      left; says which attempt on which GPU it is, for rebuild.h
  *     attempt-N/       the journal of its Nth start (run/journal.h); "training" in it names the run's folder
  *     supervisor.log   what the supervisors said
  *
@@ -37,9 +38,16 @@ int64_t job_dir_last_attempt(const char *state, const char *uid);
 /* Moves the folder to <state>/jobs/.cairn-trash/, which the user may empty. */
 int job_dir_trash(const char *state, const char *uid, struct cairn_error *err);
 
-/* Whether somebody holds the lock. */
+/* Whether somebody holds the lock.  Also true if that cannot be found out: a job that seems to run is harmless,
+ * one that seems to have ended would be started again beside itself. */
 bool job_dir_is_held(const char *state, const char *uid);
+/* Whether there is a file to lock; a job that never began has none. */
+bool job_dir_has_lock(const char *state, const char *uid);
 /* Takes the lock for this process and the children that inherit the file.  *fd is -1 if another has it. */
 int job_dir_hold(const struct own_dir *d, int *fd, struct cairn_error *err);
+/* Writes into the lock what the row says of the attempt: number, GPU, process. */
+void job_dir_tell(int lock, const struct job_row *row);
+/* Reads that into the row; false if there is nothing. */
+bool job_dir_ask(const char *state, const char *uid, struct arena *a, struct job_row *row);
 
 #endif

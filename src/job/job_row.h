@@ -51,7 +51,7 @@ struct job_row {
     enum job_kind kind;
     const char *config; /* the text of the configuration, as typed */
     const char *argv;   /* the command, as a JSON array */
-    const char *cwd, *env /* a JSON object */, *options /* a JSON object; see job_options.h */;
+    const char *cwd, *env /* a JSON object */, *options /* a JSON object; see command.h */;
     const char *gpu;      /* the wish: "auto", "cpu", "0" or "0,1" */
     const char *gpu_used; /* what it got when it was claimed, in the same form without "auto" */
     enum job_state state;

@@ -8,8 +8,8 @@
 #include "os/file.h"
 #include "os/info.h"
 #include "os/process.h"
-#include "run/resume.h"
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -18,6 +18,7 @@ enum {
     ENDED = 1u << JOB_FINISHED | 1u << JOB_FAILED | 1u << JOB_STOPPED | 1u << JOB_LOST,
     WAITING = 1u << JOB_QUEUED | 1u << JOB_PAUSED,
 };
+enum { LOOK_MS = 20, LET_GO_MS = 1000 };
 
 /* ---- resuming ---- */
 
@@ -30,7 +31,7 @@ static void find_resume(const struct job_row *row, struct arena *a, struct resum
     *out = (struct resume){ .way = RESUME_UNKNOWN, .why = "nobody knows how this command resumes" };
     if (job_command_parse(row, a, &c, &ignored) || here < 0 || chdir(row->cwd))
         return;
-    resume_find(c.argv, c.trainer, c.resume_cmd, a, out);
+    job_command_resume(&c, a, out);
     if (fchdir(here))
         out->way = RESUME_UNKNOWN;
 }
@@ -66,18 +67,41 @@ static int refuse(const struct job_row *row, const char *what, struct cairn_erro
                       job_state_name(row->state), what);
 }
 
+/* A supervisor lets go of the lock just after it wrote how the job ended. */
+static bool has_process(const struct queue *q, const struct job_row *row)
+{
+    for (int waited = 0; job_dir_is_held(q->o.state, row->uid); waited += LOOK_MS) {
+        if (waited >= LET_GO_MS)
+            return true;
+        poll(NULL, 0, LOOK_MS);
+    }
+    return false;
+}
+
 static int enqueue(struct queue *q, const struct job_row *row, struct cairn_error *err)
 {
-    bool changed;
-    if (store_enqueue(q->store, row->uid, ENDED | 1u << JOB_DRAFT | 1u << JOB_PAUSED, &changed, err))
-        return -1;
-    if (!changed && row->pid && !job_state_is_running(row->state)) {
+    if (row->pid && has_process(q, row)) {
         cairn_fail(err, CAIRN_EUSAGE, "a process of job %s is left and does not end", row->uid);
         return cairn_hint(err,
                           "see `ps %lld`; a process in state D ends when its driver does, or at a reboot",
                           (long long)row->pid);
     }
-    return 0; /* it may have been queued meanwhile */
+    /* It may have been queued meanwhile. */
+    return (row->pid && store_forget_process(q->store, row->uid, err)) ||
+                   store_enqueue(q->store, row->uid, ENDED | 1u << JOB_DRAFT | 1u << JOB_PAUSED, NULL, err)
+               ? -1
+               : 0;
+}
+
+/* 1: it is queued or runs already. */
+static int is_under_way(const struct job_row *row, struct cairn_error *err)
+{
+    if (job_state_is_running(row->state) && row->want != JOB_WANT_NOTHING) {
+        cairn_fail(err, CAIRN_EUSAGE, "job %s was asked to %s and has not ended yet", row->uid,
+                   job_want_name(row->want));
+        return cairn_hint(err, "try again when it has; `cairn job show %s` says so", row->uid);
+    }
+    return job_state_is_running(row->state) || row->state == JOB_QUEUED;
 }
 
 int queue_start(struct queue *q, const char *uid, struct cairn_error *err)
@@ -86,7 +110,8 @@ int queue_start(struct queue *q, const char *uid, struct cairn_error *err)
     struct job_row row;
     if (store_get(q->store, uid, &a, &row, err))
         return -1;
-    return job_state_is_running(row.state) || row.state == JOB_QUEUED ? 0 : enqueue(q, &row, err);
+    int already = is_under_way(&row, err);
+    return already ? (already < 0 ? -1 : 0) : enqueue(q, &row, err);
 }
 
 int queue_resume(struct queue *q, const char *uid, struct cairn_error *err)
@@ -96,8 +121,9 @@ int queue_resume(struct queue *q, const char *uid, struct cairn_error *err)
     const char *why;
     if (store_get(q->store, uid, &a, &row, err))
         return -1;
-    if (job_state_is_running(row.state) || row.state == JOB_QUEUED)
-        return 0;
+    int already = is_under_way(&row, err);
+    if (already)
+        return already < 0 ? -1 : 0;
     if (row.state == JOB_DRAFT) {
         refuse(&row, "resumed, because it has not begun", err);
         return cairn_hint(err, "cairn job start %s", uid);

@@ -29,9 +29,11 @@ static void read_verdict(const struct json *verdict, const struct job_row *row, 
                       *last = json_length(tries) ? json_at(tries, json_length(tries) - 1) : NULL;
     out->has_exit = true;
     out->exit_code = json_int(json_get(verdict, "code"), 0);
-    if (str_eq(json_text(json_get(last, "end")), "interrupted") || training == RUN_STOPPED)
+    if (str_eq(json_text(json_get(last, "end")), "interrupted") || training == RUN_STOPPED) {
         out->state = stopped(row);
-    else if (out->exit_code == 0)
+        if (row->want == JOB_WANT_NOTHING)
+            out->cause = "a signal stopped it: the machine was shut down, or somebody sent one";
+    } else if (out->exit_code == 0)
         out->state = JOB_FINISHED;
     else {
         out->state = JOB_FAILED;

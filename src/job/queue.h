@@ -18,6 +18,7 @@ struct queue_options {
     const char *state;         /* the state folder */
     const char *root;          /* --root of the supervisors; NULL: none */
     const struct facts *facts; /* the GPUs; must outlive the queue */
+    int busy_ms;               /* see store.h */
 };
 
 struct queue {
@@ -29,11 +30,14 @@ struct queue {
 
 int queue_open(const struct queue_options *o, struct queue *out, struct cairn_error *err);
 void queue_close(struct queue *q);
+/* Opens the database again if its file was removed or replaced, for programs that run for long.  queue_heal calls
+ * it. */
+int queue_refresh(struct queue *q, struct cairn_error *err);
 
 /* ---- adding ---- */
 
-/* A new job.  Set name, kind, config or argv, cwd, env, options, gpu, note and parent of the row; a name that
- * is NULL is made from the command or the file.  Without `start` it is a draft. */
+/* A new job.  Set name, kind, config or argv, cwd, env (environment.h), options, gpu, note and parent of the row;
+ * a name that is NULL is made from the command.  Without `start` it is a draft. */
 int queue_add(struct queue *q, const struct job_row *wish, bool start, struct arena *a, struct job_row *out,
               struct cairn_error *err);
 /* A copy of a job as a draft. */
@@ -68,6 +72,9 @@ bool queue_can_resume(const struct queue *q, const struct job_row *row, struct a
 
 int queue_set_paused(struct queue *q, bool paused, struct cairn_error *err);
 int queue_is_paused(struct queue *q, bool *paused, struct cairn_error *err);
+/* Whether a job waits until no other program uses its GPU; it does unless that was set otherwise. */
+int queue_set_wait(struct queue *q, bool wait, struct cairn_error *err);
+int queue_waits(struct queue *q, bool *wait, struct cairn_error *err);
 /* Sets right the rows whose supervisor died. */
 int queue_heal(struct queue *q, struct cairn_error *err);
 /* Starts what can start. */

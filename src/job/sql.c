@@ -3,25 +3,25 @@
 
 #include "base/str.h"
 #include "os/info.h"
+#include "os/path.h"
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { BUSY_MS = 5000 };
 
 /* ---- statements ---- */
 
 static int failed(struct sql_db *d, int code, struct cairn_error *err)
 {
     const char *why = d->db ? sqlite3_errmsg(d->db) : sqlite3_errstr(code);
-    cairn_fail(err, CAIRN_EIO, "%s: %s", d->path, why);
+    bool damaged = (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
+    cairn_fail(err, damaged ? CAIRN_EFORMAT : CAIRN_EIO, "%s: %s", d->path, why);
     switch (code & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
         return cairn_hint(err, "`cairn job rebuild` makes a new one from the folders of the jobs");
     case SQLITE_BUSY:
-        return cairn_hint(err, "another program has locked it for %d s; try again", BUSY_MS / 1000);
+        return cairn_hint(err, "another program has locked it for %d s; try again", d->busy_ms / 1000);
     case SQLITE_FULL:
         return cairn_hint(err, "make room on the disk");
     case SQLITE_READONLY:
@@ -136,10 +136,32 @@ bool sql_column_is_null(struct sql *q, int i)
 
 /* ---- opening ---- */
 
-/* On a read-only disk the jobs can still be listed. */
+static int open_with(struct sql_db *d, const char *name, int flags, struct cairn_error *err)
+{
+    sqlite3_close(d->db);
+    d->db = NULL;
+    int code = sqlite3_open_v2(name, &d->db, flags, NULL);
+    if (code != SQLITE_OK)
+        return failed(d, code, err);
+    sqlite3_busy_timeout(d->db, d->busy_ms);
+    return 0;
+}
+
+/* Opening reads nothing yet. */
+static int read_something(struct sql_db *d, struct cairn_error *err)
+{
+    return sql_run(d, "SELECT count(*) FROM sqlite_schema", err);
+}
+
+/* On a read-only disk the jobs can still be listed.  SQLite reads its log of changes too, if the files beside
+ * the database allow; else the database as it is, which lacks the last changes. */
 static int open_read_only(struct sql_db *d, struct cairn_error *err)
 {
     CLEANUP(str_release) struct str uri = { 0 };
+    struct cairn_error ignored;
+    d->read_only = true;
+    if (!open_with(d, d->path, SQLITE_OPEN_READONLY, &ignored) && !read_something(d, &ignored))
+        return 0;
     str_add(&uri, "file:");
     for (const char *p = d->path; *p; p++)
         if (*p == '?' || *p == '#' || *p == '%')
@@ -147,27 +169,27 @@ static int open_read_only(struct sql_db *d, struct cairn_error *err)
         else
             str_addn(&uri, p, 1);
     str_add(&uri, "?immutable=1");
-    sqlite3_close(d->db);
-    d->db = NULL;
-    d->read_only = true;
-    int code = sqlite3_open_v2(uri.s, &d->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
-    return code == SQLITE_OK ? 0 : failed(d, code, err);
+    return open_with(d, uri.s, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, err) || read_something(d, err) ? -1
+                                                                                                      : 0;
+}
+
+/* SQLite writes files beside the database: the folder has to be writable, too. */
+static bool can_write(const char *path)
+{
+    CLEANUP(mem_free) char *folder = path_folder(path);
+    return access(path, W_OK) == 0 && access(folder, W_OK) == 0;
 }
 
 static int open_file(struct sql_db *d, struct cairn_error *err)
 {
-    int code = sqlite3_open_v2(d->path, &d->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
-    if (code == SQLITE_OK && (access(d->path, W_OK) == 0))
-        return 0;
-    if (os_is_file(d->path))
+    if (os_is_file(d->path) && !can_write(d->path))
         return open_read_only(d, err);
-    return failed(d, code, err);
+    return open_with(d, d->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
 }
 
 /* WAL needs memory that all programs share, which a network file system does not have. */
 static int set_modes(struct sql_db *d, bool local, struct cairn_error *err)
 {
-    sqlite3_busy_timeout(d->db, BUSY_MS);
     if (sql_run(d, "PRAGMA foreign_keys=ON", err))
         return -1;
     if (d->read_only)
@@ -178,15 +200,25 @@ static int set_modes(struct sql_db *d, bool local, struct cairn_error *err)
                : 0;
 }
 
-int sql_open(struct sql_db *d, const char *path, bool local, struct cairn_error *err)
+int sql_open(struct sql_db *d, const char *path, bool local, int busy_ms, struct cairn_error *err)
 {
-    *d = (struct sql_db){ .path = strdup(path) };
+    *d = (struct sql_db){ .path = strdup(path), .busy_ms = busy_ms };
     if (!d->path)
         abort();
     if (!open_file(d, err) && !set_modes(d, local, err))
         return 0;
     sql_close(d);
     return -1;
+}
+
+int sql_check(struct sql_db *d, struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct sql q = sql_begin(d, "PRAGMA quick_check(1)", err);
+    const char *found = sql_step(&q) ? sql_column_text(&q, 0, &a) : NULL;
+    if (sql_end(&q, NULL))
+        return -1;
+    return str_eq(found, "ok") ? 0 : cairn_fail(err, CAIRN_EFORMAT, "%s: %s", d->path, found ? found : "");
 }
 
 void sql_close(struct sql_db *d)

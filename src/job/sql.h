@@ -14,13 +14,17 @@ struct sqlite3_stmt;
 struct sql_db {
     struct sqlite3 *db;
     char *path;
-    bool read_only; /* the disk is; or the file's permissions are */
+    int busy_ms;
+    bool read_only; /* the disk is; or the permissions of the file or its folder are */
 };
 
-/* Opens or creates it, for reading only if it cannot be written.  `local`: other programs use it on this machine only, and its
- * file system has shared memory. */
-int sql_open(struct sql_db *d, const char *path, bool local, struct cairn_error *err);
+/* Opens or creates it, for reading only if it cannot be written.  `local`: its file system is this machine's
+ * own and has shared memory.  busy_ms: how long to wait for another program that writes.  Errors about a damaged
+ * file have the code CAIRN_EFORMAT. */
+int sql_open(struct sql_db *d, const char *path, bool local, int busy_ms, struct cairn_error *err);
 void sql_close(struct sql_db *d);
+/* Fails with CAIRN_EFORMAT if the file is damaged. */
+int sql_check(struct sql_db *d, struct cairn_error *err);
 
 /* A statement with its parameters.  A text that is NULL is bound as NULL. */
 struct sql {

@@ -9,10 +9,11 @@ int store_add(struct store *s, const struct job_row *row, struct cairn_error *er
 {
     struct sql q = sql_begin(
         &s->db,
-        "INSERT INTO job(uid, name, kind, config, argv, cwd, env, options, gpu, state, position, attempt,"
-        "  run_dir, exit_code, class, cause, parent, note, created, started, finished)"
-        " VALUES(?,?,?,?,?,?,?,?,?,?,"
-        "  coalesce(?, (SELECT coalesce(max(position), 0) + 1 FROM job)),?,?,?,?,?,"
+        "INSERT INTO job(uid, name, kind, config, argv, cwd, env, options, gpu, gpu_used, state, position,"
+        "  attempt, pid, pid_start, boot_id, run_dir, exit_code, class, cause, parent, note, created,"
+        "  started, finished)"
+        " VALUES(?,?,?,?,?,?,?,?,?,?,?,"
+        "  coalesce(?, (SELECT coalesce(max(position), 0) + 1 FROM job)),?,?,?,?,?,?,?,?,"
         "  (SELECT uid FROM job WHERE uid = ?),?,?,?,?)",
         err);
     sql_text(&q, row->uid);
@@ -24,12 +25,16 @@ int store_add(struct store *s, const struct job_row *row, struct cairn_error *er
     sql_text(&q, row->env ? row->env : "{}");
     sql_text(&q, row->options ? row->options : "{}");
     sql_text(&q, row->gpu ? row->gpu : "auto");
+    sql_text(&q, row->gpu_used);
     sql_text(&q, job_state_name(row->state));
     if (row->position > 0)
         sql_real(&q, row->position);
     else
         sql_text(&q, NULL);
     sql_int(&q, row->attempt);
+    sql_int_or_null(&q, row->pid, !row->pid);
+    sql_int_or_null(&q, row->pid_start, !row->pid_start);
+    sql_text(&q, row->boot_id);
     sql_text(&q, row->run_dir);
     sql_int_or_null(&q, row->exit_code, !row->has_exit);
     sql_text(&q, row->class_id);
@@ -91,11 +96,20 @@ int store_find(struct store *s, const char *word, struct arena *a, struct job_ro
     return cairn_hint(err, "`cairn job list` lists the jobs");
 }
 
-int store_remove(struct store *s, const char *uid, struct cairn_error *err)
+int store_has(struct store *s, const char *uid, bool *has, struct cairn_error *err)
 {
-    struct sql q = sql_begin(&s->db, "DELETE FROM job WHERE uid = ?", err);
+    struct sql q = sql_begin(&s->db, "SELECT 1 FROM job WHERE uid = ?", err);
     sql_text(&q, uid);
+    *has = sql_step(&q);
     return sql_end(&q, NULL);
+}
+
+int store_remove(struct store *s, const char *uid, bool *removed, struct cairn_error *err)
+{
+    struct sql q = sql_begin(
+        &s->db, "DELETE FROM job WHERE uid = ? AND state NOT IN('starting','active') AND pid IS NULL", err);
+    sql_text(&q, uid);
+    return sql_end(&q, removed);
 }
 
 static int read_rows(struct sql *q, struct arena *a, struct job_row **out, size_t *n)
@@ -123,7 +137,7 @@ int store_list(struct store *s, const struct store_query *q, struct arena *a, st
     unsigned all = (1u << JOB_N_STATES) - 1;
     const char *text = arena_printf(
         a,
-        "SELECT " STORE_COLUMNS " FROM job WHERE state IN(%s) AND (?1 IS NULL OR uid < ?1)"
+        "SELECT " STORE_LIST_COLUMNS " FROM job WHERE state IN(%s) AND (?1 IS NULL OR uid < ?1)"
         " AND (?2 IS NULL OR instr(lower(name || ' ' || coalesce(note, '') || ' ' || coalesce(argv, '') ||"
         " ' ' || uid), lower(?2)) > 0) ORDER BY uid DESC LIMIT ?3",
         state_list(q->states ? q->states : all, a));
@@ -136,9 +150,10 @@ int store_list(struct store *s, const struct store_query *q, struct arena *a, st
 
 int store_queue(struct store *s, struct arena *a, struct job_row **out, size_t *n, struct cairn_error *err)
 {
-    struct sql q = sql_begin(
-        &s->db, "SELECT " STORE_COLUMNS " FROM job WHERE state IN('queued','paused') ORDER BY position, uid",
-        err);
+    struct sql q = sql_begin(&s->db,
+                             "SELECT " STORE_LIST_COLUMNS
+                             " FROM job WHERE state IN('queued','paused') ORDER BY position, uid",
+                             err);
     return read_rows(&q, a, out, n);
 }
 
@@ -146,14 +161,16 @@ int store_unsettled(struct store *s, struct arena *a, struct job_row **out, size
                     struct cairn_error *err)
 {
     struct sql q = sql_begin(
-        &s->db, "SELECT " STORE_COLUMNS " FROM job WHERE state IN('starting','active') OR pid IS NOT NULL",
-        err);
+        &s->db,
+        "SELECT " STORE_LIST_COLUMNS " FROM job WHERE state IN('starting','active') OR pid IS NOT NULL", err);
     return read_rows(&q, a, out, n);
 }
 
-int store_edit(struct store *s, const char *uid, int64_t version, const struct store_edit *e, bool *changed,
-               struct cairn_error *err)
+static int edit(struct store *s, const char *uid, int64_t version, const struct store_edit *e,
+                const struct store_keeper *keeper, bool *changed, struct cairn_error *err)
 {
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct job_row row;
     struct sql q =
         sql_begin(&s->db,
                   "UPDATE job SET name = coalesce(?, name), note = coalesce(?, note),"
@@ -171,44 +188,64 @@ int store_edit(struct store *s, const char *uid, int64_t version, const struct s
     sql_text(&q, uid);
     sql_int(&q, version);
     sql_int(&q, version);
-    return sql_end(&q, changed);
+    if (sql_end(&q, changed) || !*changed || !keeper)
+        return q.failed ? -1 : 0;
+    return store_get(s, uid, &a, &row, err) || keeper->keep(keeper->context, &row, err) ? -1 : 0;
+}
+
+int store_edit(struct store *s, const char *uid, int64_t version, const struct store_edit *e,
+               const struct store_keeper *keeper, bool *changed, struct cairn_error *err)
+{
+    *changed = false;
+    if (sql_begin_write(&s->db, err))
+        return -1;
+    return sql_commit(&s->db, edit(s, uid, version, e, keeper, changed, err), err);
 }
 
 /* ---- order ---- */
 
-static int set_position(struct store *s, const char *uid, double position, struct cairn_error *err)
+/* NULL: at the end. */
+static int set_position(struct store *s, const char *uid, const double *position, struct cairn_error *err)
 {
-    struct sql q = sql_begin(&s->db, "UPDATE job SET position = ? WHERE uid = ?", err);
-    sql_real(&q, position);
+    struct sql q = sql_begin(&s->db,
+                             "UPDATE job SET position = coalesce(?, (SELECT max(position) + 1 FROM job))"
+                             " WHERE uid = ?",
+                             err);
+    if (position)
+        sql_real(&q, *position);
+    else
+        sql_text(&q, NULL);
     sql_text(&q, uid);
     return sql_end(&q, NULL);
 }
 
-/* Numbers between two neighbors run out after some fifty halvings: then all get new ones. */
-static int renumber(struct store *s, struct arena *a, struct cairn_error *err)
+/* Queued, paused and running jobs get the numbers 1, 2, 3 …, in their order: a job that runs now and is paused
+ * later comes back to its place. */
+static int renumber(struct store *s, struct cairn_error *err)
 {
-    struct job_row *rows;
-    size_t n;
-    if (store_queue(s, a, &rows, &n, err))
-        return -1;
-    for (size_t i = 0; i < n; i++)
-        if (set_position(s, rows[i].uid, (double)(i + 1), err))
-            return -1;
-    return 0;
+    return sql_run(&s->db,
+                   "UPDATE job SET position = n FROM (SELECT uid AS u, row_number() OVER"
+                   "  (ORDER BY position, uid) AS n FROM job"
+                   "  WHERE state IN('queued','paused','starting','active')) WHERE uid = u",
+                   err);
 }
 
 static int place_before(struct store *s, const char *uid, const char *before, struct arena *a,
                         struct cairn_error *err)
 {
-    struct job_row *rows;
-    size_t n, at;
-    if (renumber(s, a, err) || store_queue(s, a, &rows, &n, err))
+    struct job_row row, next = { 0 };
+    if (renumber(s, err) || store_get(s, uid, a, &row, err) ||
+        (before && store_get(s, before, a, &next, err)))
         return -1;
-    for (at = 0; at < n && !str_eq(rows[at].uid, before); at++)
-        ;
-    if (before && at == n)
-        return cairn_fail(err, CAIRN_EUSAGE, "job %s is not in the queue", before);
-    return set_position(s, uid, (double)at + 0.5, err);
+    const struct job_row *both[] = { &row, before ? &next : NULL };
+    for (int i = 0; i < 2 && both[i]; i++)
+        if (both[i]->state != JOB_QUEUED && both[i]->state != JOB_PAUSED) {
+            cairn_fail(err, CAIRN_EUSAGE, "job %s is %s, and so has no place in the queue", both[i]->uid,
+                       job_state_name(both[i]->state));
+            return cairn_hint(err, "`cairn job list --state queued` lists the jobs that wait");
+        }
+    const double place = next.position - 0.5;
+    return set_position(s, uid, before ? &place : NULL, err);
 }
 
 int store_move(struct store *s, const char *uid, const char *before, struct cairn_error *err)

@@ -2,11 +2,12 @@
 #include "base/own.h"
 #include "job/store_inside.h"
 #include "os/file.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { SCHEMA = 1 };
+enum { SCHEMA = 1, BUSY_MS = 5000 };
 
 static const char schema[] =
     "CREATE TABLE job(uid TEXT PRIMARY KEY, name TEXT NOT NULL,"
@@ -79,21 +80,25 @@ static int read_version(struct store *s, int64_t *version, struct cairn_error *e
 }
 
 /* Two programs may come here at once: the second finds the tables. */
-static int make_tables(struct store *s, struct cairn_error *err)
+static int make_tables(struct store *s, const struct store_options *o, struct cairn_error *err)
 {
     int64_t version;
     if (sql_begin_write(&s->db, err))
         return -1;
     int r = read_version(s, &version, err);
     if (!r && !version)
-        r = sql_run(&s->db, schema, err);
+        r = sql_run(&s->db, schema, err) || (o->fill && o->fill(o->context, s, err)) ? -1 : 0;
     return sql_commit(&s->db, r, err);
 }
 
-static int check_version(struct store *s, struct cairn_error *err)
+static int check_version(struct store *s, const struct store_options *o, struct cairn_error *err)
 {
     int64_t version;
-    if (read_version(s, &version, err) || (!version && (s->db.read_only || make_tables(s, err))))
+    if (read_version(s, &version, err))
+        return -1;
+    if (!version && s->db.read_only)
+        return cairn_fail(err, CAIRN_EIO, "%s is empty, and its folder is read-only", s->db.path);
+    if (!version && make_tables(s, o, err))
         return -1;
     if (version <= SCHEMA)
         return 0;
@@ -102,36 +107,46 @@ static int check_version(struct store *s, struct cairn_error *err)
     return cairn_hint(err, "use that version, or set XDG_STATE_HOME to another folder");
 }
 
-/* SQLite makes files with the permissions of the umask; this one holds commands and environments. */
+/* SQLite makes files with the permissions of the umask; this one holds commands and environments.  If only the
+ * file or the folder is read-only, the jobs can still be listed. */
 static int make_private(const struct own_dir *d, struct cairn_error *err)
 {
     CLEANUP(fd_close) int fd = -1;
     if (!own_file_open(d, "cairn.db", OS_READ | OS_WRITE | OS_CREATE, &fd, err))
         return 0;
-    return access(d->path, W_OK) ? 0 : -1;
+    bool read_only = errno == EROFS || errno == EACCES;
+    return read_only && !own_file_open(d, "cairn.db", OS_READ, &fd, err) ? 0 : -1;
 }
 
-int store_open(const char *state, struct arena *a, struct store **out, const char **note,
+static const char *note_about(const struct store *s, bool local, struct arena *a)
+{
+    if (s->db.read_only)
+        return arena_printf(a, "%s is read-only: jobs are listed, but cannot be changed", s->db.path);
+    return local ? NULL
+                 : arena_printf(a,
+                                "%s is on a network file system: the queue works for the programs of one "
+                                "machine only",
+                                s->db.path);
+}
+
+int store_open(const struct store_options *o, struct arena *a, struct store **out, const char **note,
                struct cairn_error *err)
 {
     CLEANUP(own_dir_close) struct own_dir d = OWN_DIR_NONE;
-    if (own_dir_open(&d, PLACE_STATE, state, NULL, true, err) || make_private(&d, err))
+    if (own_dir_open(&d, PLACE_STATE, o->state, NULL, true, err) || make_private(&d, err))
         return -1;
     CLEANUP(store_close_at) struct store *s = calloc(1, sizeof(*s));
     if (!s)
         abort();
     bool local = os_is_local(d.path);
-    if (sql_open(&s->db, arena_printf(a, "%s/cairn.db", d.path), local, err) || check_version(s, err))
+    if (sql_open(&s->db, arena_printf(a, "%s/cairn.db", d.path), local, o->busy_ms ? o->busy_ms : BUSY_MS,
+                 err) ||
+        check_version(s, o, err))
         return -1;
+    if (os_info(s->db.path, &s->file))
+        return cairn_fail_errno(err, "stat %s", s->db.path);
     if (note)
-        *note = s->db.read_only
-                    ? arena_printf(a, "%s is read-only: jobs are listed, but cannot be changed", s->db.path)
-                : !local
-                    ? arena_printf(a,
-                                   "%s is on a network file system: the queue works for the programs of one "
-                                   "machine only",
-                                   s->db.path)
-                    : NULL;
+        *note = note_about(s, local, a);
     *out = TAKE(s);
     return 0;
 }
@@ -139,6 +154,25 @@ int store_open(const char *state, struct arena *a, struct store **out, const cha
 bool store_is_read_only(const struct store *s)
 {
     return s->db.read_only;
+}
+
+bool store_is_current(const struct store *s)
+{
+    struct os_info now;
+    return os_info(s->db.path, &now) ? errno != ENOENT : os_info_is_same(&s->file, &now);
+}
+
+int store_change(struct store *s, int (*change)(void *context, struct store *s, struct cairn_error *err),
+                 void *context, struct cairn_error *err)
+{
+    if (sql_begin_write(&s->db, err))
+        return -1;
+    return sql_commit(&s->db, change(context, s, err), err);
+}
+
+int store_check(struct store *s, struct cairn_error *err)
+{
+    return sql_check(&s->db, err);
 }
 
 void store_close(struct store *s)

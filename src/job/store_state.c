@@ -107,6 +107,8 @@ static int claim(struct store *s, const struct store_lanes *lanes, struct arena 
     for (size_t i = 0; i < n; i++) {
         const char *gpu =
             rows[i].state == JOB_QUEUED ? lanes->choose(lanes->context, &rows[i], taken, n_taken) : NULL;
+        if (!gpu && rows[i].state == JOB_QUEUED)
+            *ARENA_PUSH(a, taken, n_taken) = rows[i].gpu;
         if (!gpu)
             continue;
         *found = true;
@@ -124,16 +126,17 @@ int store_claim(struct store *s, const struct store_lanes *lanes, struct arena *
     return sql_commit(&s->db, claim(s, lanes, a, out, found, err), err);
 }
 
-int store_unclaim(struct store *s, const char *uid, int64_t attempt, bool *changed, struct cairn_error *err)
+int store_unclaim(struct store *s, const char *uid, int64_t attempt, bool counts, struct cairn_error *err)
 {
     struct sql q = sql_begin(&s->db,
                              "UPDATE job SET state = 'queued', attempt = attempt - 1, gpu_used = NULL,"
-                             " pid = NULL, cause = NULL"
-                             " WHERE uid = ? AND attempt = ? AND state = 'starting'",
+                             " pid = NULL, cause = NULL, claims = claims - ?"
+                             " WHERE uid = ? AND attempt = ? AND state = 'starting' AND want IS NULL",
                              err);
+    sql_int(&q, counts ? 0 : 1);
     sql_text(&q, uid);
     sql_int(&q, attempt);
-    return sql_end(&q, changed);
+    return sql_end(&q, NULL);
 }
 
 /* ---- the life of an attempt ---- */

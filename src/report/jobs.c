@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "job/adopt.h"
 #include "job/command.h"
+#include "job/environment.h"
 #include "job/job_dir.h"
 #include "job/progress.h"
 #include <math.h>
@@ -37,6 +38,21 @@ static void add_json(struct json *o, const char *key, const char *text)
         json_add_null(o, key);
 }
 
+/* What people should not see in a bug report is left out. */
+static void add_environment(struct json *o, const char *text)
+{
+    CLEANUP(json_cleanup) struct json *v = NULL;
+    struct cairn_error ignored;
+    struct json *out = json_add_object(o, "env");
+    if (text && json_parse(text, strlen(text), &v, &ignored))
+        return;
+    for (struct json_member m = json_first(v); m.key; m = json_next(v, m))
+        if (environment_is_secret(m.key))
+            json_add_text(out, m.key, "(hidden)");
+        else
+            json_add_copy(out, m.key, m.value);
+}
+
 static void add_progress(struct json *o, const char *state, const struct job_row *row)
 {
     struct job_progress p;
@@ -52,12 +68,27 @@ static void add_progress(struct json *o, const char *state, const struct job_row
     add_count(o, "mem_bytes", p.mem_bytes, p.mem_bytes >= 0);
 }
 
+/* Only a job that runs, or that left a process, can have a lock that somebody holds. */
+static bool is_alive(const char *state, const struct job_row *row)
+{
+    if (row->adopted)
+        return row->state == JOB_ACTIVE;
+    return (job_state_is_running(row->state) || row->pid) && job_dir_is_held(state, row->uid);
+}
+
 /* Seconds until a trainer that was asked to stop is ended; null if it was not asked. */
 static void add_stopping(struct json *o, const struct job_row *row)
 {
-    int64_t left = row->since_ms / 1000 + job_kind_grace_s(row->kind) - (int64_t)time(NULL);
-    add_count(o, "stopping_s", left > 0 ? left : 0,
-              row->state == JOB_ACTIVE && (row->want == JOB_WANT_STOP || row->want == JOB_WANT_PAUSE));
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct job_command c;
+    struct cairn_error ignored;
+    if (row->state != JOB_ACTIVE || (row->want != JOB_WANT_STOP && row->want != JOB_WANT_PAUSE)) {
+        json_add_null(o, "stopping_s");
+        return;
+    }
+    int grace = job_command_parse(row, &a, &c, &ignored) ? job_kind_grace_s(row->kind) : c.grace_s;
+    int64_t left = row->since_ms / 1000 + grace - (int64_t)time(NULL);
+    json_add_int(o, "stopping_s", left > 0 ? left : 0);
 }
 
 struct json *report_job(const char *state, const struct job_row *row, bool full, struct json *into)
@@ -70,7 +101,7 @@ struct json *report_job(const char *state, const struct job_row *row, bool full,
     json_add_text(o, "gpu", row->gpu);
     json_add_text(o, "gpu_used", row->gpu_used);
     json_add_text(o, "state", job_state_name(row->state));
-    json_add_bool(o, "alive", row->adopted ? row->state == JOB_ACTIVE : job_dir_is_held(state, row->uid));
+    json_add_bool(o, "alive", is_alive(state, row));
     json_add_bool(o, "adopted", row->adopted);
     json_add_text(o, "want", job_want_name(row->want));
     add_stopping(o, row);
@@ -94,7 +125,7 @@ struct json *report_job(const char *state, const struct job_row *row, bool full,
     json_add_text(o, "cwd", row->cwd);
     json_add_text(o, "config", row->config);
     add_json(o, "argv", row->argv);
-    add_json(o, "env", row->env);
+    add_environment(o, row->env);
     add_json(o, "options", row->options);
     json_add_text(o, "folder", row->adopted ? row->run_dir : job_dir_path(state, row->uid, &a));
     return o;
