@@ -251,6 +251,17 @@ int os_rename_at(int from_dir, const char *from, int to_dir, const char *to)
     return fault_hit() ? -1 : renameat(from_dir, from, to_dir, to);
 }
 
+int os_rename_new_at(int from_dir, const char *from, int to_dir, const char *to)
+{
+    if (fault_hit())
+        return -1;
+    int r = renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE);
+    if (!r || (errno != EINVAL && errno != ENOSYS))
+        return r;
+    r = linkat(from_dir, from, to_dir, to, 0); /* a file system without that flag */
+    return r ? -1 : unlinkat(from_dir, from, 0);
+}
+
 int os_rename(const char *from, const char *to)
 {
     return os_rename_at(AT_FDCWD, from, AT_FDCWD, to);
@@ -313,13 +324,24 @@ int os_remove_folder(const char *path)
     return os_remove_folder_at(AT_FDCWD, path);
 }
 
+static int fill_disk(int failed, const struct statvfs *fs, struct os_disk *out)
+{
+    if (failed)
+        return -1;
+    *out = (struct os_disk){ (uint64_t)fs->f_blocks * fs->f_frsize, (uint64_t)fs->f_bavail * fs->f_frsize };
+    return 0;
+}
+
 int os_disk(const char *path, struct os_disk *out)
 {
     struct statvfs fs;
-    if (fault_hit() || statvfs(path, &fs))
-        return -1;
-    *out = (struct os_disk){ (uint64_t)fs.f_blocks * fs.f_frsize, (uint64_t)fs.f_bavail * fs.f_frsize };
-    return 0;
+    return fill_disk(fault_hit() || statvfs(path, &fs), &fs, out);
+}
+
+int os_disk_fd(int fd, struct os_disk *out)
+{
+    struct statvfs fs;
+    return fill_disk(fault_hit() || fstatvfs(fd, &fs), &fs, out);
 }
 
 bool os_is_local(const char *path)

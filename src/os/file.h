@@ -87,6 +87,8 @@ ssize_t os_read_link_at(int dir, const char *name, char *target, size_t size);
 /* Replaces a file of the new name. */
 int os_rename(const char *from, const char *to);
 int os_rename_at(int from_dir, const char *from, int to_dir, const char *to);
+/* Fails with EEXIST if the new name exists. */
+int os_rename_new_at(int from_dir, const char *from, int to_dir, const char *to);
 /* Atomically exchanges two existing names; fails if the file system cannot. */
 int os_exchange(const char *one, const char *other);
 int os_remove(const char *path);
@@ -103,6 +105,7 @@ struct os_disk {
     uint64_t total, free; /* free: for this user */
 };
 int os_disk(const char *path, struct os_disk *out);
+int os_disk_fd(int fd, struct os_disk *out);
 
 /* False for a network file system, where locks and shared memory may not work. */
 bool os_is_local(const char *path);

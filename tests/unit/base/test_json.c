@@ -224,6 +224,17 @@ static void tells_null_from_nothing(void)
           !json_is_null(json_get(v, "c")));
 }
 
+static void a_finished_value_is_added(void)
+{
+    CLEANUP(json_cleanup) struct json *top = json_new_object();
+    struct json *child = json_new_object();
+    json_add_real(child, "third", 1.0 / 3);
+    json_add(top, "child", child);
+    json_add(json_add_array(top, "list"), NULL, json_new_object());
+    CLEANUP(mem_free) char *text = json_to_short(top);
+    CHECK_STR(text, "{\"child\":{\"third\":0.333333333},\"list\":[{}]}");
+}
+
 int main(void)
 {
     RUN(prints_in_the_order_of_adding);
@@ -239,5 +250,6 @@ int main(void)
     RUN(parse_stops_at_the_length);
     RUN(cleanup_takes_null);
     RUN(tells_null_from_nothing);
+    RUN(a_finished_value_is_added);
     return check_done();
 }

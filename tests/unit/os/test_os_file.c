@@ -190,6 +190,69 @@ static void beside_the_program(void)
     CHECK_HAS(up, "/../x/y");
 }
 
+/* By the kernel, and by the walk for kernels that cannot. */
+static void nothing_above_a_folder_is_reached(void)
+{
+    int (*const open_ways[])(int dir, const char *path, unsigned how) = { os_open_beneath, os_walk_beneath };
+    tree_put(&tree, "within/a", "a");
+    tree_put(&tree, "within/sub/b", "b");
+    tree_put(&tree, "outside", "out");
+    CHECK(!os_make_link("../outside", tree_path(&tree, "within/up")));
+    CHECK(!os_make_link("/etc/passwd", tree_path(&tree, "within/absolute")));
+    CHECK(!os_make_link("..", tree_path(&tree, "within/parent")));
+    CHECK(!os_make_link("/proc/self/root", tree_path(&tree, "within/magic")));
+    CHECK(!os_make_link("loop", tree_path(&tree, "within/loop")));
+    int dir = os_open(tree_path(&tree, "within"), OS_PLACE | OS_FOLDER);
+    REQUIRE(dir >= 0);
+    static const char *const fine[] = { "a", "sub/b", "sub//b" };
+    static const char *const not [] = { "../outside",
+                                        "/etc/passwd",
+                                        "sub/../../outside",
+                                        "up",
+                                        "absolute",
+                                        "parent/outside",
+                                        "magic/etc/passwd",
+                                        "loop",
+                                        "..",
+                                        "sub/../../within/a",
+                                        "",
+                                        "none",
+                                        "a/b",
+                                        "/" };
+    for (size_t way = 0; way < 2; way++) {
+        for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++) {
+            int fd = open_ways[way](dir, fine[i], OS_READ);
+            if (fd < 0)
+                CHECK_FAIL_("way %zu: %s: %s", way, fine[i], strerror(errno));
+            close(fd);
+        }
+        for (size_t i = 0; i < sizeof(not ) / sizeof(not [0]); i++)
+            if (open_ways[way](dir, not [i], OS_READ) >= 0)
+                CHECK_FAIL_("way %zu: %s was opened", way, not [i]);
+        CHECK(open_ways[way](dir, "../brand-new", OS_WRITE | OS_NEW) == -1);
+        int made = open_ways[way](dir, way ? "sub/two" : "sub/one", OS_WRITE | OS_NEW | OS_PRIVATE);
+        CHECK(made >= 0);
+        close(made);
+        CHECK_INT(mode_of(tree_path(&tree, way ? "within/sub/two" : "within/sub/one")), 0600);
+    }
+    CHECK(access(tree_path(&tree, "brand-new"), F_OK));
+    close(dir);
+}
+
+static void a_name_that_exists_is_not_replaced(void)
+{
+    tree_put(&tree, "from", "new");
+    tree_put(&tree, "there", "old");
+    int dir = os_open(tree.dir, OS_PLACE | OS_FOLDER);
+    CHECK(os_rename_new_at(dir, "from", dir, "there") == -1 && errno == EEXIST);
+    CHECK(!os_rename_new_at(dir, "from", dir, "free"));
+    CHECK(access(tree_path(&tree, "from"), F_OK) && !access(tree_path(&tree, "free"), F_OK));
+    CHECK(os_rename_new_at(dir, "from", dir, "x") == -1 && errno == ENOENT);
+    struct os_disk disk = { 0 }, same = { 0 };
+    CHECK(!os_disk_fd(dir, &disk) && !os_disk(tree.dir, &same) && disk.total == same.total);
+    close(dir);
+}
+
 int main(void)
 {
     tree_make(&tree);
@@ -204,6 +267,8 @@ int main(void)
     RUN(a_fault_is_a_refusal);
     RUN(the_parts_of_a_path);
     RUN(beside_the_program);
+    RUN(nothing_above_a_folder_is_reached);
+    RUN(a_name_that_exists_is_not_replaced);
     tree_remove(&tree);
     return check_done();
 }
