@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cairn ui: the page in a browser. */
+#include "base/json.h"
+#include "base/str.h"
 #include "cli/commands.h"
 #include "cli/messages.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "config.h"
-#ifdef CAIRN_HAVE_UI
-#include "base/json.h"
-#include "base/str.h"
 #include "os/file.h"
 #include "os/process.h"
 #include "os/terminal.h"
@@ -16,40 +15,52 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#endif
-
-#ifndef CAIRN_HAVE_UI
-int cmd_ui(int argc, char **argv)
-{
-    (void)argc, (void)argv;
-    struct cairn_error err = { 0 };
-    cairn_fail(&err, CAIRN_ELACK,
-               "this cairn was built without libmicrohttpd or SQLite, which the page needs");
-    cairn_hint(&err,
-               "install libmicrohttpd-dev and libsqlite3-dev (scripts/setup does), and build cairn again");
-    return print_error(&err);
-}
-#else
 
 struct ui_options {
     struct web_options web;
     bool json, no_open, url, stop;
 };
 
+#ifndef CAIRN_HAVE_UI
+
+static int run(const struct ui_options *o)
+{
+    (void)o;
+    struct cairn_error err = { 0 };
+    cairn_fail(&err, CAIRN_ELACK, "this cairn was built without libmicrohttpd, which the page needs");
+    cairn_hint(&err,
+               "install libmicrohttpd-dev (Fedora: libmicrohttpd-devel, Arch: libmicrohttpd), and build "
+               "cairn again; scripts/setup does the former");
+    return print_error(&err);
+}
+
+#else
+
+/* A program of $PATH; false: there is none. */
+static bool find_program(const char *name, struct arena *a, const char **out)
+{
+    const char *at = getenv("PATH");
+    for (; at && *at; at += strcspn(at, ":"), at += *at == ':') {
+        *out = arena_printf(a, "%.*s/%s", (int)strcspn(at, ":"), at, name);
+        if (*at == '/' && !access(*out, X_OK))
+            return true;
+    }
+    return false;
+}
+
 /* Only for somebody who sits in front of it. */
 static void open_browser(const char *link)
 {
-    const char *display = getenv("WAYLAND_DISPLAY"), *x11 = getenv("DISPLAY");
-    if (!((display && *display) || (x11 && *x11)) || !tty_obeys(stdout))
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const char *wayland = getenv("WAYLAND_DISPLAY"), *x11 = getenv("DISPLAY"), *program;
+    if (!((wayland && *wayland) || (x11 && *x11)) || !tty_obeys(stdout) ||
+        !find_program("xdg-open", &a, &program))
         return;
-    const char *argv[] = { "xdg-open", link, NULL };
-    int null = os_open_null();
-    pid_t pid;
-    if (null < 0)
-        return;
-    os_child_start(
-        &(struct os_child){ .path = "/usr/bin/xdg-open", .argv = argv, .files = { null, null, null } }, &pid);
-    close(null);
+    const char *argv[] = { program, link, NULL };
+    CLEANUP(fd_close) int null = os_open_null();
+    const int files[3] = { null, null, null };
+    if (null >= 0)
+        os_spawn_apart(program, argv, files);
 }
 
 static void print_link(const struct ui_options *o, const char *link)
@@ -115,18 +126,12 @@ static int serve(const struct ui_options *o)
     return taken ? fresh_link(o) : EXIT_FINE;
 }
 
-static int run(struct ui_options *o, const struct opt_list *hosts, const struct opt_list *folders)
+static int run(const struct ui_options *o)
 {
-    o->web.hosts = hosts->item;
-    o->web.n_hosts = hosts->n;
-    o->web.folders = folders->item;
-    o->web.n_folders = folders->n;
-    if (o->url && o->stop)
-        return options_error("ui", "--url and --stop do not go together");
-    if (o->web.port > 65535)
-        return options_error("ui", "--port takes a number up to 65535");
     return o->stop ? stop_server() : o->url ? fresh_link(o) : serve(o);
 }
+
+#endif
 
 int cmd_ui(int argc, char **argv)
 {
@@ -164,6 +169,15 @@ int cmd_ui(int argc, char **argv)
                     "  cairn ui --listen unix:/tmp/cairn.sock\n",
     };
     int r = options_parse(argc, argv, rows, &usage, NULL);
-    return r == OPTIONS_GO ? run(&o, &hosts, &folders) : r;
+    if (r != OPTIONS_GO)
+        return r;
+    o.web.hosts = hosts.item;
+    o.web.n_hosts = hosts.n;
+    o.web.folders = folders.item;
+    o.web.n_folders = folders.n;
+    if (o.url && o.stop)
+        return options_error("ui", "--url and --stop do not go together");
+    if (o.web.port > 65535)
+        return options_error("ui", "--port takes a number up to 65535");
+    return run(&o);
 }
-#endif

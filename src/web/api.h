@@ -13,10 +13,19 @@ void api_session(struct request *r);
 void api_logout(struct request *r);
 void api_link(struct request *r);
 void api_events(struct request *r);
+void api_openapi(struct request *r);
 
 void api_machine(struct request *r);
 void api_machine_history(struct request *r);
 void api_doctor(struct request *r);
+
+void api_settings_get(struct request *r);
+void api_settings_put(struct request *r);
+
+void api_file_get(struct request *r);
+void api_file_put(struct request *r);
+void api_file_delete(struct request *r);
+extern const struct body_sink upload_sink; /* of api_file_put */
 
 void api_check(struct request *r);
 void api_plan(struct request *r);

@@ -128,6 +128,13 @@ void api_link(struct request *r)
     answer_json(r, 201, v);
 }
 
+extern const char web_openapi[]; /* openapi.json */
+
+void api_openapi(struct request *r)
+{
+    answer_json_text(r, 200, web_openapi, strlen(web_openapi), NULL);
+}
+
 void api_events(struct request *r)
 {
     events_subscribe(r->web->events, r, request_query(r, "topics"));

@@ -190,10 +190,12 @@ void api_diagnose(struct request *r)
     struct words w = { .r = r, .word = { "diagnose", "-", "--json" }, .n = 3 };
     struct child_spec spec = { .seconds = 60 };
     const struct json *body;
-    add_root(&w);
-    if (read_text(r, "log", &body, &spec.input, &spec.input_n) && add_number(&w, body, "exit", "exit") &&
-        add_text(&w, body, "gfx", "gfx") && add_flag(&w, body, "hung", "hung", true) &&
-        add_flag(&w, body, "use_machine", "no-machine", false))
+    if (!read_text(r, "log", &body, &spec.input, &spec.input_n))
+        return;
+    if (json_bool(json_get(body, "use_machine"), true)) /* else the log is of another machine */
+        add_root(&w);
+    if (add_number(&w, body, "exit", "exit") && add_text(&w, body, "gfx", "gfx") &&
+        add_flag(&w, body, "hung", "hung", true) && add_flag(&w, body, "use_machine", "no-machine", false))
         run(&w, spec);
 }
 

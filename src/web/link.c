@@ -67,8 +67,10 @@ int link_ask(bool read_only, struct arena *a, const char **link, bool *found, st
     CLEANUP(str_release) struct str answer = { 0 };
     struct state_other other;
     const char *token;
-    if (state_find((const char *const *)environ, a, &other, &token, found, err) || !*found)
-        return *found ? 0 : err->msg[0] ? -1 : 0;
+    if (state_find((const char *const *)environ, a, &other, &token, found, err))
+        return -1;
+    if (!*found)
+        return 0;
     CLEANUP(fd_close) int fd = connect_to(&other);
     if (fd < 0 || exchange(fd, make_request(&other, token, read_only, a), &answer))
         return cairn_fail_errno(err, "talk to the server (pid %lld, port %d)", (long long)other.pid,

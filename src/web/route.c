@@ -8,23 +8,32 @@
 
 /* clang-format off */
 const struct route routes[] = {
-    { "GET",  "/",                        api_index,        0,                          0, NULL },
-    { "GET",  "/login",                   api_login,        ROUTE_OPEN,                 0, NULL },
-    { "GET",  "/{asset*}",                api_asset,        0,                          0, NULL },
+    { "GET",    "/",                             api_index,           0,             0,          NULL },
+    { "GET",    "/login",                        api_login,           ROUTE_OPEN,    0,          NULL },
+    { "GET",    "/login.css",                    api_asset,           ROUTE_OPEN,    0,          NULL },
+    { "GET",    "/{asset*}",                     api_asset,           0,             0,          NULL },
 
-    { "GET",  "/api/v1/session",          api_session,      0,                          0, NULL },
-    { "POST", "/api/v1/logout",           api_logout,       0,                          ROUTE_JSON, NULL },
-    { "POST", "/api/v1/link",             api_link,         ROUTE_TOKEN,                ROUTE_JSON, NULL },
-    { "GET",  "/api/v1/events",           api_events,       0,                          0, NULL },
+    { "GET",    "/api/v1/session",               api_session,         0,             0,          NULL },
+    { "POST",   "/api/v1/logout",                api_logout,          0,             ROUTE_JSON, NULL },
+    { "POST",   "/api/v1/link",                  api_link,            ROUTE_TOKEN,   ROUTE_JSON, NULL },
+    { "GET",    "/api/v1/events",                api_events,          0,             0,          NULL },
+    { "GET",    "/api/v1/openapi.json",          api_openapi,         0,             0,          NULL },
 
-    { "GET",  "/api/v1/machine",          api_machine,      0,                          0, NULL },
-    { "GET",  "/api/v1/machine/history",  api_machine_history, 0,                       0, NULL },
-    { "GET",  "/api/v1/doctor",           api_doctor,       0,                          0, NULL },
-    { "POST", "/api/v1/check",            api_check,        0,                          ROUTE_JSON, NULL },
-    { "POST", "/api/v1/plan",             api_plan,         ROUTE_CHANGES,              ROUTE_JSON, NULL },
-    { "POST", "/api/v1/env",              api_env,          0,                          ROUTE_JSON, NULL },
-    { "POST", "/api/v1/diagnose",         api_diagnose,     0,                          ROUTE_LOG, NULL },
-    { "POST", "/api/v1/tensor/check",     api_tensor_check, 0,                          ROUTE_JSON, NULL },
+    { "GET",    "/api/v1/settings",              api_settings_get,    0,             0,          NULL },
+    { "PUT",    "/api/v1/settings",              api_settings_put,    ROUTE_CHANGES, ROUTE_JSON, NULL },
+
+    { "GET",    "/api/v1/machine",               api_machine,         0,             0,          NULL },
+    { "GET",    "/api/v1/machine/history",       api_machine_history, 0,             0,          NULL },
+    { "GET",    "/api/v1/doctor",                api_doctor,          0,             0,          NULL },
+    { "POST",   "/api/v1/check",                 api_check,           0,             ROUTE_JSON, NULL },
+    { "POST",   "/api/v1/plan",                  api_plan,            ROUTE_CHANGES, ROUTE_JSON, NULL },
+    { "POST",   "/api/v1/env",                   api_env,             0,             ROUTE_JSON, NULL },
+    { "POST",   "/api/v1/diagnose",              api_diagnose,        0,             ROUTE_LOG,  NULL },
+    { "POST",   "/api/v1/tensor/check",          api_tensor_check,    0,             ROUTE_JSON, NULL },
+
+    { "GET",    "/api/v1/files/{folder}/{path*}", api_file_get,       0,             0,          NULL },
+    { "PUT",    "/api/v1/files/{folder}/{path*}", api_file_put,       ROUTE_CHANGES | ROUTE_UPLOADS, 0, &upload_sink },
+    { "DELETE", "/api/v1/files/{folder}/{path*}", api_file_delete,    ROUTE_CHANGES, ROUTE_JSON, NULL },
 };
 /* clang-format on */
 const size_t n_routes = ARRAY_LEN(routes);

@@ -21,6 +21,8 @@ enum { CONNECTION_MEMORY = 48 << 10 };
  * the answer with it. */
 enum { SWALLOW = 1 << 20 };
 
+const struct server_limits server_usual_limits = { 256, 30, 60, 120 };
+
 struct connection {
     struct server *server;
     struct MHD_Connection *mhd;
@@ -35,6 +37,7 @@ struct server {
     struct loop_timer *tick; /* while there are connections */
     struct MHD_Daemon *daemon;
     struct server_app app;
+    struct server_limits limits;
     int listener[LISTENERS];
     size_t n_listeners;
     bool paused; /* no descriptor is left for another connection */
@@ -98,7 +101,7 @@ static void accept_all(struct server *s, int listener)
             pause_listening(s);
         if (fd < 0)
             return;
-        if (s->n_connections >= SERVER_CONNECTIONS)
+        if (s->n_connections >= s->limits.connections)
             refuse(fd);
         else
             MHD_add_connection(s->daemon, fd, (struct sockaddr *)&from, size); /* closes it if it fails */
@@ -124,7 +127,7 @@ static void connection_begins(struct server *s, struct MHD_Connection *mhd, void
     struct connection *c = calloc(1, sizeof(*c));
     if (!c)
         abort();
-    *c = (struct connection){ s, mhd, NULL, fd->connect_fd, clock_s() + SERVER_HEADER_S, s->connections };
+    *c = (struct connection){ s, mhd, NULL, fd->connect_fd, clock_s() + s->limits.header_s, s->connections };
     s->connections = c;
     if (!s->n_connections++)
         s->tick = loop_every(s->loop, 1, tick, s);
@@ -203,7 +206,7 @@ static void request_ends(void *context, struct MHD_Connection *mhd, void **place
         return;
     if (c && c->request == r) {
         c->request = NULL;
-        c->deadline = clock_s() + SERVER_IDLE_S + SERVER_HEADER_S;
+        c->deadline = clock_s() + c->server->limits.idle_s + c->server->limits.header_s;
     }
     request_release(r);
 }
@@ -349,7 +352,7 @@ static enum MHD_Result headers_are_here(struct server *s, struct request *r, str
     struct connection *c = r->connection;
     read_headers(r, mhd, method);
     s->app.begin(s->app.context, r);
-    c->deadline = r->sink ? 0 : clock_s() + SERVER_BODY_S;
+    c->deadline = r->sink ? 0 : clock_s() + s->limits.body_s;
     if (r->answer.kind == ANSWER_NONE || is_swallowed(r))
         return MHD_YES;
     return send_answer(s, r, mhd);
@@ -412,21 +415,22 @@ static void drop_log(void *context, const char *fmt, va_list ap)
     (void)context, (void)fmt, (void)ap;
 }
 
-int server_open(struct loop *l, const int *listeners, size_t n, const struct server_app *app,
-                struct server **out, struct cairn_error *err)
+int server_open(struct loop *l, const int *listeners, size_t n, const struct server_limits *limits,
+                const struct server_app *app, struct server **out, struct cairn_error *err)
 {
     struct server *s = calloc(1, sizeof(*s));
     if (!s)
         abort();
     s->loop = l;
     s->app = *app;
+    s->limits = *limits;
     memcpy(s->listener, listeners, n * sizeof(*listeners));
     s->n_listeners = n;
     s->daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL,
         NULL, handle, s, MHD_OPTION_EXTERNAL_LOGGER, drop_log, NULL, MHD_OPTION_CONNECTION_LIMIT,
-        SERVER_CONNECTIONS + 8U, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SERVER_IDLE_S, MHD_OPTION_NOTIFY_COMPLETED, request_ends, s,
+        (unsigned)limits->connections + 8, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+        MHD_OPTION_CONNECTION_TIMEOUT, limits->idle_s, MHD_OPTION_NOTIFY_COMPLETED, request_ends, s,
         MHD_OPTION_NOTIFY_CONNECTION, notify_connection, s, MHD_OPTION_URI_LOG_CALLBACK, request_begins, s,
         MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
         MHD_OPTION_END);

@@ -9,13 +9,15 @@
 #include "web/loop.h"
 #include "web/request.h"
 
-enum {
-    SERVER_CONNECTIONS = 256,
-    SERVER_HEADER_BYTES = 16 << 10,
-    SERVER_HEADER_S = 30, /* for the headers of a request */
-    SERVER_IDLE_S = 60,   /* without a byte */
-    SERVER_BODY_S = 120,  /* for a body that is kept in memory */
+enum { SERVER_HEADER_BYTES = 16 << 10 };
+
+struct server_limits {
+    size_t connections;
+    unsigned header_s; /* for the headers of a request */
+    unsigned idle_s;   /* without a byte */
+    unsigned body_s;   /* for a body that is kept in memory */
 };
+extern const struct server_limits server_usual_limits; /* 256 connections, 30, 60 and 120 s */
 
 /* What is done with a request. */
 struct server_app {
@@ -29,8 +31,8 @@ struct server_app {
 struct server;
 
 /* Takes the listening sockets (at most 4), also on failure. */
-int server_open(struct loop *l, const int *listeners, size_t n, const struct server_app *app,
-                struct server **out, struct cairn_error *err);
+int server_open(struct loop *l, const int *listeners, size_t n, const struct server_limits *limits,
+                const struct server_app *app, struct server **out, struct cairn_error *err);
 /* Ends all connections; accepts NULL. */
 void server_close(struct server *s);
 size_t server_connections(const struct server *s);

@@ -185,26 +185,44 @@ static int read_other(const char *path, struct arena *a, struct state_other *out
                : cairn_fail(err, CAIRN_EFORMAT, "%s is damaged", path);
 }
 
+/* The files of whoever holds the lock; *found: somebody does. */
+static int read_lock(const struct own_dir *home, struct arena *a, const char **place, bool *found,
+                     struct cairn_error *err)
+{
+    CLEANUP(fd_close) int lock = -1;
+    struct cairn_error why = { 0 };
+    if (own_file_open(home, "ui.lock", OS_READ, &lock, &why)) {
+        if (errno != ENOENT)
+            *err = why;
+        return errno == ENOENT ? 0 : -1;
+    }
+    *found = os_lock(lock, false) && errno == EWOULDBLOCK; /* a lock of ours goes with the descriptor */
+    if (!*found)
+        return 0;
+    char *text = read_own(home, "ui.lock", a);
+    if (!text)
+        return cairn_fail_errno(err, "read %s/ui.lock", home->path);
+    text[strcspn(text, "\n")] = '\0';
+    *place = text;
+    return 0;
+}
+
 int state_find(const char *const *env, struct arena *a, struct state_other *out, const char **token,
                bool *found, struct cairn_error *err)
 {
     struct own_dir home = OWN_DIR_NONE;
-    CLEANUP(fd_close) int lock = -1;
+    struct cairn_error why = { 0 };
+    const char *place = NULL;
     *found = false;
-    if (open_home(&home, env, a, false, err))
+    if (open_home(&home, env, a, false, &why)) {
+        if (errno != ENOENT)
+            *err = why;
         return errno == ENOENT ? 0 : -1;
-    int r = own_file_open(&home, "ui.lock", OS_READ, &lock, err);
-    bool none = r && errno == ENOENT;
-    char *place = r ? NULL : read_own(&home, "ui.lock", a);
+    }
+    int r = read_lock(&home, a, &place, found, err);
     *token = read_token(&home, a);
+    if (!r && *found && !*token)
+        r = cairn_fail(err, CAIRN_EIO, "a server runs, but %s/token is not readable", home.path);
     own_dir_close(&home);
-    if (r)
-        return none ? 0 : -1;
-    if (!os_lock(lock, false) || errno != EWOULDBLOCK)
-        return 0; /* nobody holds it; ours goes with the descriptor */
-    if (!place || !*token)
-        return cairn_fail(err, CAIRN_EIO, "a server runs, but its files are not readable");
-    place[strcspn(place, "\n")] = '\0';
-    *found = !read_other(place, a, out, err);
-    return *found ? 0 : -1;
+    return r || !*found ? r : read_other(place, a, out, err);
 }

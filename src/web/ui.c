@@ -5,10 +5,14 @@
 #include "base/clock.h"
 #include "os/file.h"
 #include "os/stop.h"
+#include "host/root.h"
+#include "job/store.h"
 #include "run/signals.h"
+#include "web/answer.h"
 #include "web/assets.h"
 #include "web/listen.h"
 #include "web/machine.h"
+#include "web/task.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,11 +35,36 @@ int web_link(struct web *w, bool read_only, struct str *out, struct cairn_error 
     return 0;
 }
 
+struct store *web_store(struct request *r)
+{
+    struct web *w = r->web;
+    struct cairn_error err = { 0 };
+    const char *note = NULL;
+    if (!w->store && store_open(w->state.home.path, &w->arena, &w->store, &note, &err)) {
+        answer_problem_hint(r, 503, err.msg, err.hint, 0);
+        return NULL;
+    }
+    if (note)
+        message_say(w->sink, "%s", note);
+    return w->store;
+}
+
 /* ---- what is allowed ---- */
+
+static int check_root(const char *dir, struct cairn_error *err)
+{
+    struct root root;
+    if (root_open(&root, dir, err))
+        return -1;
+    root_close(&root);
+    return 0;
+}
 
 static int check_options(const struct web_options *o, struct cairn_error *err)
 {
     bool local;
+    if (o->root && check_root(o->root, err))
+        return -1;
     if (listen_is_local(o->listen, &local, err))
         return -1;
     if (local || o->n_hosts)
@@ -76,7 +105,7 @@ static int open_place(struct web *w, struct listen *l, struct cairn_error *err)
     w->self = (struct state_other){ .pid = getpid(), .port = l->port, .listen = l->where };
     struct server_app app = web_app;
     app.context = w;
-    return server_open(w->loop, l->fd, l->n, &app, &w->server, err);
+    return server_open(w->loop, l->fd, l->n, &server_usual_limits, &app, &w->server, err);
 }
 
 static int open_parts(struct web *w, struct listen *l, struct cairn_error *err)
@@ -87,22 +116,25 @@ static int open_parts(struct web *w, struct listen *l, struct cairn_error *err)
     if (state_token(&w->state, w->token, err) || loop_open(&w->loop, err) ||
         children_open(w->loop, &w->children, err) || events_open(w->loop, &w->events, err) ||
         assets_open(w->loop, w->events, w->options->dev, &w->assets, err) ||
+        tasks_open(w->loop, &w->tasks, err) ||
         machine_open(w->loop, w->events, w->options->root, &w->machine, err) || open_place(w, l, err))
         return -1;
     state_read_sessions(&w->state, &w->sessions, (int64_t)time(NULL));
     return state_write(&w->state, &w->self, &w->sessions, err);
 }
 
-/* Children first: their requests wait for them. */
+/* Children and tasks first: their requests wait for them. */
 static void close_parts(struct web *w, const struct listen *l)
 {
     children_close(w->children);
+    tasks_close(w->tasks);
     server_close(w->server);
     machine_close(w->machine);
     assets_close(w->assets);
     events_close(w->events);
     loop_close(w->loop);
     folders_close(&w->folders);
+    store_close(w->store);
     if (l->socket)
         os_remove(l->socket);
     state_close(&w->state);
@@ -111,9 +143,16 @@ static void close_parts(struct web *w, const struct listen *l)
 
 /* ---- running ---- */
 
+struct stopper {
+    struct signals signals;
+    struct loop *loop;
+};
+
 static void stop(void *context)
 {
-    loop_stop(context);
+    struct stopper *s = context;
+    if (signals_read(&s->signals))
+        loop_stop(s->loop);
 }
 
 static int serve(struct web *w, void (*ready)(void *context, const char *link), void *context,
@@ -121,15 +160,15 @@ static int serve(struct web *w, void (*ready)(void *context, const char *link), 
 {
     static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
     CLEANUP(str_release) struct str link = { 0 };
-    struct signals signals = { .fd = -1 };
-    if (web_link(w, w->read_only, &link, err) || signals_open(&signals, ends, ARRAY_LEN(ends), err))
+    struct stopper s = { .signals.fd = -1, .loop = w->loop };
+    if (web_link(w, w->read_only, &link, err) || signals_open(&s.signals, ends, ARRAY_LEN(ends), err))
         return -1;
     os_ignore_closed_pipe();
-    loop_read(w->loop, signals.fd, stop, w->loop);
+    loop_read(w->loop, s.signals.fd, stop, &s);
     ready(context, link.s);
     int r = loop_run(w->loop, err);
-    loop_forget(w->loop, signals.fd);
-    signals_close(&signals);
+    loop_forget(w->loop, s.signals.fd);
+    signals_close(&s.signals);
     return r;
 }
 
