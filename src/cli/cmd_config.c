@@ -2,11 +2,14 @@
  * cairn config convert: the job of another trainer as a configuration of cairn's own.
  * cairn config check: what is wrong with a configuration, all of it. */
 #include "base/file.h"
+#include "base/str.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "os/file.h"
+#include "cli/pages.h"
 #include "report/config_check.h"
+#include "report/config_keys.h"
 #include "run/job_file.h"
 #include "start/check_config.h"
 #include "start/read_config.h"
@@ -108,6 +111,21 @@ static int check(const char *file, bool json, struct arena *a)
     return found.n_errors ? EXIT_TROUBLE : EXIT_FINE;
 }
 
+/* The keys, and the examples to start from. */
+static int print_keys(void)
+{
+    static const char folder[] = "example/";
+    struct json *v = report_config_keys(), *presets = json_add_array(v, "presets");
+    for (const struct page *p = pages; p->name; p++)
+        if (str_starts(p->name, folder)) {
+            struct json *o = json_add_object(presets, NULL);
+            json_add_text(o, "name", p->name + strlen(folder));
+            json_add_text(o, "text", p->text);
+        }
+    print_report(v);
+    return EXIT_FINE;
+}
+
 int cmd_config(int argc, char **argv)
 {
     const char *out = NULL;
@@ -119,7 +137,7 @@ int cmd_config(int argc, char **argv)
         OPT_END,
     };
     static const struct opt_usage usage = {
-        .synopsis = "cairn config convert|check [options] FILE",
+        .synopsis = "cairn config convert|check [options] FILE\n       cairn config keys",
         .about =
             "convert prints the job of another trainer (ai-toolkit: YAML or JSON; musubi-tuner: TOML) as a "
             "configuration of cairn's own. Each key has a comment that names the key it comes from. The datasets "
@@ -127,7 +145,8 @@ int cmd_config(int argc, char **argv)
             "status: 0 converted, 1 a file cannot be read or written, 2 the job asks for something that cairn "
             "cannot do.\n\n"
             "check lists all errors of a configuration or such a job, with their lines; - is standard input. It "
-            "looks at no data and no weights. Exit status: 0 no errors, 1 errors.",
+            "looks at no data and no weights. Exit status: 0 no errors, 1 errors.\n\n"
+            "keys prints all keys with types and defaults, and the examples of cairn train --example, as JSON.",
         .examples = "  cairn config convert job.yaml > wan.yaml\n"
                     "  cairn config check wan.yaml\n"
                     "  cairn plan wan.yaml --gfx gfx1201 --memory 16\n",
@@ -138,9 +157,12 @@ int cmd_config(int argc, char **argv)
         return r;
     const char *what = rest < argc ? argv[rest] : "";
     bool converts = !strcmp(what, "convert");
+    if (!strcmp(what, "keys"))
+        return argc - rest == 1 && !out ? print_keys() : options_error("config", "keys takes no file");
     if (!converts && strcmp(what, "check"))
-        return options_error("config",
-                             "the commands are: cairn config convert FILE, cairn config check FILE");
+        return options_error(
+            "config", "the commands are: cairn config convert FILE, cairn config check FILE, cairn config "
+                      "keys");
     if (argc - rest != 2)
         return options_error("config", "%s takes one file", what);
     if (converts ? json : out != NULL)

@@ -19,6 +19,20 @@ void api_machine(struct request *r);
 void api_machine_history(struct request *r);
 void api_doctor(struct request *r);
 
+void api_jobs_list(struct request *r);
+void api_jobs_add(struct request *r);
+void api_job_get(struct request *r);
+void api_job_patch(struct request *r);
+void api_job_delete(struct request *r);
+void api_job_act(struct request *r);
+void api_job_series(struct request *r);
+void api_job_log(struct request *r);
+void api_job_samples(struct request *r);
+void api_job_files(struct request *r);
+void api_job_verdict(struct request *r);
+void api_queue_put(struct request *r);
+void api_config(struct request *r);
+
 void api_settings_get(struct request *r);
 void api_settings_put(struct request *r);
 

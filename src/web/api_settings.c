@@ -3,7 +3,7 @@
 #include "web/answer.h"
 #include "web/api.h"
 #include "web/settings.h"
-#include "web/web.h"
+#include "web/jobs.h"
 
 static void answer_settings(struct request *r, struct store *s)
 {
@@ -17,7 +17,8 @@ static void answer_settings(struct request *r, struct store *s)
 
 void api_settings_get(struct request *r)
 {
-    struct store *s = web_store(r);
+    struct queue *q = jobs_queue(r);
+    struct store *s = q ? q->store : NULL;
     if (s)
         answer_settings(r, s);
 }
@@ -26,7 +27,8 @@ void api_settings_put(struct request *r)
 {
     struct cairn_error err = { 0 };
     const struct json *wanted = request_json(r);
-    struct store *s = wanted ? web_store(r) : NULL;
+    struct queue *q = wanted ? jobs_queue(r) : NULL;
+    struct store *s = q ? q->store : NULL;
     if (!s)
         return;
     if (settings_change(s, wanted, &err))

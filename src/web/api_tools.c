@@ -146,6 +146,13 @@ static void run(struct words *w, struct child_spec spec)
 
 /* ---- the commands ---- */
 
+/* The keys of configurations, and examples. */
+void api_config(struct request *r)
+{
+    static const char *const argv[] = { "config", "keys", NULL };
+    child_answer(r, &(struct child_spec){ .argv = argv });
+}
+
 void api_check(struct request *r)
 {
     struct words w = { .r = r, .word = { "config", "check", "-", "--json" }, .n = 4 };

@@ -5,6 +5,7 @@
 #include "os/file.h"
 #include "web/answer.h"
 #include "web/api.h"
+#include "web/jobs.h"
 #include "web/range.h"
 #include "web/types.h"
 #include "web/web.h"
@@ -20,10 +21,28 @@ static void not_there(struct request *r)
     answer_problem(r, 404, "there is no such file");
 }
 
+/* "job-UID": the folder that the job's training writes to, which clients only read. */
+static const struct folder *job_folder(struct request *r, const char *name)
+{
+    struct job_row row;
+    struct cairn_error ignored = { 0 };
+    if (!str_starts(name, "job-") || !jobs_get(r, name + strlen("job-"), &row, &ignored))
+        return NULL;
+    const char *dir = jobs_training(r, &row);
+    int fd = dir && !r->folder ? os_open(dir, OS_PLACE | OS_FOLDER) : -1;
+    if (fd < 0)
+        return NULL;
+    r->folder = ARENA_NEW(&r->arena, struct folder, 1);
+    *r->folder = (struct folder){ .name = name, .path = dir, .read_only = true, .fd = fd };
+    return r->folder;
+}
+
 const struct folder *files_folder(struct request *r, const char **path)
 {
     const char *why;
     const struct folder *f = folders_find(&r->web->folders, r->part[0]);
+    if (!f)
+        f = job_folder(r, r->part[0]);
     *path = r->part[1];
     if (!f || !folder_path_is_valid(*path, &why)) {
         not_there(r);

@@ -4,6 +4,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "web/answer.h"
+#include "web/folder.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -95,6 +96,8 @@ void request_release(struct request *r)
     if (r->own_release)
         r->own_release(r->own);
     answer_release(&r->answer);
+    if (r->folder)
+        fd_close(&r->folder->fd);
     json_free(r->json);
     free(r->body);
     arena_release(&r->arena);

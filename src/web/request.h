@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct folder;
 struct request;
 struct web;
 struct route;
@@ -74,6 +75,7 @@ struct request {
     bool is_token;                 /* it came with the token */
     bool read_only;                /* it may change nothing */
 
+    struct folder *folder; /* of a job (files.c), closed with the request; NULL: none */
     struct answer answer;
     bool later;     /* the answer comes with request_wake */
     bool suspended; /* by server.c */

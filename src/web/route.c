@@ -19,6 +19,20 @@ const struct route routes[] = {
     { "GET",    "/api/v1/events",                api_events,          0,             0,          NULL },
     { "GET",    "/api/v1/openapi.json",          api_openapi,         0,             0,          NULL },
 
+    { "GET",    "/api/v1/jobs",                  api_jobs_list,       0,             0,          NULL },
+    { "POST",   "/api/v1/jobs",                  api_jobs_add,        ROUTE_CHANGES, ROUTE_JSON, NULL },
+    { "GET",    "/api/v1/jobs/{uid}",            api_job_get,         0,             0,          NULL },
+    { "PATCH",  "/api/v1/jobs/{uid}",            api_job_patch,       ROUTE_CHANGES, ROUTE_JSON, NULL },
+    { "DELETE", "/api/v1/jobs/{uid}",            api_job_delete,      ROUTE_CHANGES, ROUTE_JSON, NULL },
+    { "GET",    "/api/v1/jobs/{uid}/series",     api_job_series,      0,             0,          NULL },
+    { "GET",    "/api/v1/jobs/{uid}/log",        api_job_log,         0,             0,          NULL },
+    { "GET",    "/api/v1/jobs/{uid}/samples",    api_job_samples,     0,             0,          NULL },
+    { "GET",    "/api/v1/jobs/{uid}/files",      api_job_files,       0,             0,          NULL },
+    { "GET",    "/api/v1/jobs/{uid}/verdict",    api_job_verdict,     0,             0,          NULL },
+    { "POST",   "/api/v1/jobs/{uid}/{action}",   api_job_act,         ROUTE_CHANGES, ROUTE_JSON, NULL },
+    { "PUT",    "/api/v1/queue",                 api_queue_put,       ROUTE_CHANGES, ROUTE_JSON, NULL },
+    { "GET",    "/api/v1/config",                api_config,          0,             0,          NULL },
+
     { "GET",    "/api/v1/settings",              api_settings_get,    0,             0,          NULL },
     { "PUT",    "/api/v1/settings",              api_settings_put,    ROUTE_CHANGES, ROUTE_JSON, NULL },
 

@@ -6,10 +6,10 @@
 #include "os/file.h"
 #include "os/stop.h"
 #include "host/root.h"
-#include "job/store.h"
 #include "run/signals.h"
 #include "web/answer.h"
 #include "web/assets.h"
+#include "web/jobs.h"
 #include "web/listen.h"
 #include "web/machine.h"
 #include "web/task.h"
@@ -33,20 +33,6 @@ int web_link(struct web *w, bool read_only, struct str *out, struct cairn_error 
         return -1;
     str_addf(out, "http://%s/login?code=%s", w->address, code);
     return 0;
-}
-
-struct store *web_store(struct request *r)
-{
-    struct web *w = r->web;
-    struct cairn_error err = { 0 };
-    const char *note = NULL;
-    if (!w->store && store_open(w->state.home.path, &w->arena, &w->store, &note, &err)) {
-        answer_problem_hint(r, 503, err.msg, err.hint, 0);
-        return NULL;
-    }
-    if (note)
-        message_say(w->sink, "%s", note);
-    return w->store;
 }
 
 /* ---- what is allowed ---- */
@@ -117,7 +103,8 @@ static int open_parts(struct web *w, struct listen *l, struct cairn_error *err)
         children_open(w->loop, &w->children, err) || events_open(w->loop, &w->events, err) ||
         assets_open(w->loop, w->events, w->options->dev, &w->assets, err) ||
         tasks_open(w->loop, &w->tasks, err) ||
-        machine_open(w->loop, w->events, w->options->root, &w->machine, err) || open_place(w, l, err))
+        machine_open(w->loop, w->events, w->options->root, &w->machine, err) || jobs_open(w, &w->jobs, err) ||
+        open_place(w, l, err))
         return -1;
     state_read_sessions(&w->state, &w->sessions, (int64_t)time(NULL));
     return state_write(&w->state, &w->self, &w->sessions, err);
@@ -130,11 +117,11 @@ static void close_parts(struct web *w, const struct listen *l)
     tasks_close(w->tasks);
     server_close(w->server);
     machine_close(w->machine);
+    jobs_close(w->jobs);
     assets_close(w->assets);
     events_close(w->events);
     loop_close(w->loop);
     folders_close(&w->folders);
-    store_close(w->store);
     if (l->socket)
         os_remove(l->socket);
     state_close(&w->state);

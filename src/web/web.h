@@ -50,7 +50,7 @@ struct web {
     struct assets *assets;
     struct machine *machine;
     struct tasks *tasks;
-    struct store *store; /* NULL: not opened yet; see web_store */
+    struct jobs *jobs;
     struct state_other self;
     const char *address; /* in links: "localhost:22476" */
     struct arena arena;  /* lives as long as the server */
@@ -63,8 +63,6 @@ int web_run(const struct web_options *options, const struct message_sink *sink, 
 
 /* A fresh one-time link. */
 int web_link(struct web *w, bool read_only, struct str *out, struct cairn_error *err);
-/* The database of jobs, opened when it is first needed; NULL after it answered 503. */
-struct store *web_store(struct request *r);
 /* Writes ui.json after a session began or ended. */
 void web_save(struct web *w);
 

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "web/job_watch.h"
+
+#include "base/hash.h"
+#include "base/str.h"
+#include "job/adopt.h"
+#include "job/job_dir.h"
+#include "job/progress.h"
+#include "os/file.h"
+#include "os/info.h"
+#include "report/jobs.h"
+#include "run/journal.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 200, MOST_JOBS = 32, TOLD = 512, PIECE = 64 << 10 };
+
+/* A job whose topic is watched. */
+struct watched {
+    char uid[JOB_UID_SIZE];
+    int64_t attempt;
+    uint64_t log_bytes, samples_bytes;
+    int64_t step, checkpoint_ns;
+    bool begun;
+};
+
+/* What was told of a job, so that only changes are told. */
+struct told {
+    char uid[JOB_UID_SIZE];
+    uint64_t hash;
+};
+
+struct job_watch {
+    struct web *web;
+    struct queue *queue;
+    const bool *is_open;
+    struct loop_timer *timer; /* NULL: nobody watches */
+    bool list;                /* the topic "jobs" is watched */
+    struct watched job[MOST_JOBS];
+    size_t n;
+    struct told told[TOLD];
+    size_t next_told;
+};
+
+/* ---- the list ---- */
+
+static struct told *told_of(struct job_watch *w, const char *uid)
+{
+    for (size_t i = 0; i < TOLD; i++)
+        if (!strcmp(w->told[i].uid, uid))
+            return &w->told[i];
+    struct told *t = &w->told[w->next_told++ % TOLD];
+    *t = (struct told){ 0 };
+    snprintf(t->uid, sizeof(t->uid), "%s", uid);
+    return t;
+}
+
+static void tell(struct job_watch *w, const struct job_row *row, bool again)
+{
+    CLEANUP(json_cleanup) struct json *v = report_job(w->queue->o.state, row, false, NULL);
+    CLEANUP(mem_free) char *text = json_to_string(v);
+    struct told *t = told_of(w, row->uid);
+    uint64_t hash = hash_bytes(text, strlen(text));
+    if (hash == t->hash && !again)
+        return;
+    t->hash = hash;
+    events_publish(w->web->events, "jobs", "job", text, EVENTS_KEEP);
+}
+
+void job_watch_tell(struct job_watch *w, const struct job_row *row)
+{
+    tell(w, row, false);
+}
+
+static void look_at_list(struct job_watch *w, struct arena *a)
+{
+    const struct store_query query = { .limit = ROWS };
+    struct cairn_error ignored;
+    struct job_row *rows;
+    size_t n;
+    if (!store_list(w->queue->store, &query, a, &rows, &n, &ignored))
+        for (size_t i = 0; i < n; i++)
+            tell(w, &rows[i], false);
+    if (!adopt_list(w->queue->o.state, a, &rows, &n, &ignored))
+        for (size_t i = 0; i < n && i < ROWS; i++)
+            tell(w, &rows[i], false);
+}
+
+/* ---- one job ---- */
+
+static void publish(struct job_watch *w, const struct watched *j, const char *name, struct json *v)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    json_add_text(v, "uid", j->uid);
+    events_publish_json(w->web->events, arena_printf(&a, "job:%s", j->uid), name, v, EVENTS_KEEP);
+}
+
+/* The new bytes of a log, up to the last whole line if there is one. */
+static void look_at_log(struct job_watch *w, struct watched *j, const char *path)
+{
+    CLEANUP(fd_close) int fd = os_open(path, OS_READ | OS_NO_WAIT);
+    struct os_info info;
+    if (fd < 0 || os_info_fd(fd, &info))
+        return;
+    if (!j->begun || info.size < j->log_bytes)
+        j->log_bytes = info.size;
+    while (j->log_bytes < info.size) {
+        char text[PIECE + 1];
+        ssize_t n = os_read_at(fd, text, PIECE, j->log_bytes);
+        if (n <= 0)
+            return;
+        for (ssize_t end = n; end > 0; end--)
+            if (text[end - 1] == '\n') {
+                n = end;
+                break;
+            }
+        text[n] = '\0';
+        struct json *v = json_new_object();
+        json_add_int(v, "offset", (int64_t)j->log_bytes);
+        json_add_text(v, "text", text);
+        publish(w, j, "log", v);
+        j->log_bytes += (uint64_t)n;
+    }
+}
+
+static void look_at_training(struct job_watch *w, struct watched *j, const char *dir, struct arena *a)
+{
+    struct job_progress p;
+    struct os_info samples = { 0 }, latest = { 0 };
+    job_progress_of_run(dir, &p);
+    if (os_info(arena_printf(a, "%s/samples/index.jsonl", dir), &samples))
+        samples.size = 0;
+    if (os_info_link(arena_printf(a, "%s/checkpoints/latest", dir), &latest))
+        latest.modified_ns = 0;
+    if (j->begun && p.step != j->step) {
+        struct json *v = json_new_object();
+        json_add_int(v, "step", p.step);
+        publish(w, j, "series", v);
+    }
+    if (j->begun && samples.size != j->samples_bytes)
+        publish(w, j, "sample", json_new_object());
+    if (j->begun && latest.modified_ns != j->checkpoint_ns)
+        publish(w, j, "checkpoint", json_new_object());
+    j->step = p.step;
+    j->samples_bytes = samples.size;
+    j->checkpoint_ns = latest.modified_ns;
+}
+
+static bool find(struct job_watch *w, const char *uid, struct arena *a, struct job_row *row)
+{
+    struct cairn_error ignored;
+    return !store_get(w->queue->store, uid, a, row, &ignored) || adopt_find(w->queue->o.state, uid, a, row);
+}
+
+static void look_at_job(struct job_watch *w, struct watched *j, struct arena *a)
+{
+    struct job_row row;
+    if (!find(w, j->uid, a, &row))
+        return;
+    if (j->attempt != row.attempt) {
+        j->log_bytes = 0; /* another journal */
+        j->attempt = row.attempt;
+    }
+    const char *journal = row.adopted ? row.run_dir : job_dir_attempt(w->queue->o.state, &row, a);
+    const char *training = row.adopted && row.kind == JOB_TRAIN ? row.run_dir : journal_training(journal, a);
+    look_at_log(w, j, arena_printf(a, "%s/log", journal));
+    if (training)
+        look_at_training(w, j, training, a);
+    j->begun = true;
+}
+
+/* ---- who watches ---- */
+
+static void look(void *context)
+{
+    struct job_watch *w = context;
+    CLEANUP(arena_release) struct arena a = { 0 };
+    if (!*w->is_open)
+        return;
+    if (w->list)
+        look_at_list(w, &a);
+    for (size_t i = 0; i < w->n; i++)
+        look_at_job(w, &w->job[i], &a);
+}
+
+static void watch_job(struct job_watch *w, const char *uid, bool watched)
+{
+    size_t i = 0;
+    while (i < w->n && strcmp(w->job[i].uid, uid))
+        i++;
+    if (watched && i == w->n && w->n < MOST_JOBS && job_uid_is_valid(uid)) {
+        struct watched *j = &w->job[w->n++];
+        *j = (struct watched){ .attempt = -1 };
+        snprintf(j->uid, sizeof(j->uid), "%s", uid);
+    } else if (!watched && i < w->n)
+        w->job[i] = w->job[--w->n];
+}
+
+static void changed(void *context, const char *topic, bool watched)
+{
+    struct job_watch *w = context;
+    if (str_starts(topic, "job:"))
+        watch_job(w, topic + strlen("job:"), watched);
+    else if (!strcmp(topic, "jobs"))
+        w->list = watched;
+    bool any = w->list || w->n;
+    if (any && !w->timer)
+        w->timer = loop_every(w->web->loop, 1, look, w);
+    if (!any && w->timer) {
+        loop_cancel(w->web->loop, w->timer);
+        w->timer = NULL;
+    }
+}
+
+int job_watch_open(struct web *w, struct queue *q, const bool *is_open, struct job_watch **out,
+                   struct cairn_error *err)
+{
+    (void)err;
+    struct job_watch *made = calloc(1, sizeof(*made));
+    if (!made)
+        abort();
+    made->web = w;
+    made->queue = q;
+    made->is_open = is_open;
+    events_on_watch(w->events, changed, made);
+    *out = made;
+    return 0;
+}
+
+void job_watch_close(struct job_watch *w)
+{
+    if (w && w->timer)
+        loop_cancel(w->web->loop, w->timer);
+    free(w);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The queue of jobs as the server uses it: opened once, healed every two seconds, watched while a page looks.
+ *
+ * Database calls are short and happen on the server's thread; a database that another program has locked is an
+ * answer 503, not a wait. */
+#ifndef CAIRN_WEB_JOBS_H
+#define CAIRN_WEB_JOBS_H
+
+#include "job/queue.h"
+#include "web/request.h"
+#include "web/web.h"
+
+struct jobs;
+
+int jobs_open(struct web *w, struct jobs **out, struct cairn_error *err);
+/* Accepts NULL. */
+void jobs_close(struct jobs *j);
+
+/* The queue; NULL after it answered 503. */
+struct queue *jobs_queue(struct request *r);
+/* A job by the first part of the path, or a run that was started in a terminal; false after it answered 404. */
+bool jobs_find(struct request *r, struct job_row *out);
+/* Lets the queue move on, and tells the pages about this job. */
+void jobs_changed(struct request *r, const char *uid);
+/* Tells the pages that a job is gone. */
+void jobs_removed(struct request *r, const char *uid);
+/* The same by its uid, without an answer. */
+bool jobs_get(struct request *r, const char *uid, struct job_row *out, struct cairn_error *err);
+/* The journal of its last attempt, or that of a run. */
+const char *jobs_journal(struct request *r, const struct job_row *row);
+/* The folder of its training; NULL: it has none. */
+const char *jobs_training(struct request *r, const struct job_row *row);
+
+#endif
