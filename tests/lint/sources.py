@@ -7,7 +7,7 @@ import sys
 import lint
 
 LONGEST = 650
-CODE = ('.c', '.h', '.py', '.sh', '.bash', '.fish', '.k')
+CODE = ('.c', '.h', '.py', '.sh', '.bash', '.fish', '.k', '.js', '.css')
 SCRIPTS = ('Makefile', 'scripts/', '.ci/', 'completions/', 'tests/fuzz/run')
 
 # Places and words that mean something to one person only.

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first look at a job: what it does or why it stopped, the curve, the newest sample, the end of the log.
+import { h, t, icon, put, fill, settle } from '../dom.js';
+import { get, getText, session } from '../api.js';
+import { on } from '../events.js';
+import { isLive, stateOf, actionsOf } from '../actions.js';
+import { badge, busyButton, meter } from '../ui.js';
+import { count, moment } from '../format.js';
+import { Chart, toRun } from '../chart.js';
+import { clean } from '../log_line.js';
+import { newestSample, numbers, placeOf, sayWait, shareOf, thumb } from '../run_card.js';
+
+export function open(root, { uid, job, patch }) {
+  const say = h('div');
+  const figures = numbers();
+  const bar = meter(NaN, t('stat.progress'));
+  const chart = new Chart(t('chart.label'), t('chart.hint'));
+  const tail = h('pre.tail', { tabindex: 0, 'aria-label': t('log.tail') });
+  const card = (title, tab, more, ...body) => h('section.card', { hidden: true }, h('div.section-head', h('h2', t(title)), h('span.grow'), h('a', { href: `#/job/${uid}/${tab}` }, t(more))), body);
+  const curve = card('stat.curve', 'chart', 'open.chart', chart.node);
+  const log = card('log.tail', 'log', 'open.log', tail);
+  const picture = h('div');
+  const sample = card('sample.newest', 'samples', 'open.samples', picture);
+  const facts = h('dl.facts');
+  const note = h('textarea', { rows: 2, placeholder: t('note.hint'), 'aria-label': t('note'), readOnly: session.read_only, value: job().note ?? '', onchange: () => patch({ note: note.value }) });
+  const main = h('section.card', figures, bar);
+  curve.classList.add('tall');
+  root.append(h('div.columns', h('div.stack', say, main, curve, log), h('div.stack', sample, h('section.card', h('h2', t('facts')), facts, note))));
+
+  const update = () => {
+    const j = job();
+    main.hidden = !(j.step > 0) && !isLive(j);
+    figures.update(j);
+    bar.set(shareOf(j));
+    bar.hidden = !Number.isFinite(shareOf(j));
+    explain(say, j);
+    showFacts(facts, j);
+  };
+  const drawCurve = async () => {
+    const series = await get(`jobs/${uid}/series?metrics=loss&points=800`).catch(() => null);
+    const run = series && toRun(series, 'loss', false, { name: job().name, color: 0 });
+    curve.hidden = !(run?.xs.length > 1);
+    if (!curve.hidden) chart.set([run], { smooth: 35 });
+  };
+  const drawTail = async () => {
+    const { text } = await getText(`jobs/${uid}/log?tail=3000`).catch(() => ({ text: '' }));
+    const lines = text.split('\n').map(clean).filter(Boolean).slice(-9);
+    log.hidden = !lines.length;
+    put(tail, lines.join('\n'));
+  };
+  const drawSample = async () => {
+    const s = await newestSample(uid);
+    sample.hidden = !s;
+    if (s) fill(picture, h('a.picture', { href: `#/job/${uid}/samples` }, thumb(s, 640)), h('p.muted.two-lines', [t('sample.at', { step: count(s.step) }), s.prompt].filter(Boolean).join(' · ')));
+  };
+
+  update();
+  [drawCurve, drawTail, drawSample].forEach((draw) => draw());
+  const mine = (work) => (e) => e.uid === uid && work();
+  const off = [on('series', mine(throttle(5000, drawCurve))), on('log', mine(throttle(1000, drawTail))), on('sample', mine(settle(300, drawSample)))];
+  const close = () => {
+    off.forEach((undo) => undo());
+    chart.close();
+  };
+  close.update = update;
+  return close;
+}
+
+function throttle(ms, work) {
+  let last = 0;
+  return () => {
+    if (Date.now() - last < ms) return;
+    last = Date.now();
+    work();
+  };
+}
+
+// A panel that says what is the matter and what to do, for every state that is not plain running or finished.
+function explain(box, job) {
+  const name = stateOf(job);
+  const step = count(job.step ?? 0);
+  const text = { failed: job.cause ?? t('failed.text'), lost: t('lost.text', { step }), paused: t('paused.text', { step }), queued: t('queued.text'), draft: t('draft.text') }[name] ?? sayWait(job);
+  box.hidden = !text;
+  if (!text || box.dataset.text === name + text) return;
+  box.dataset.text = name + text;
+  const resume = (name === 'lost' || name === 'paused') && actionsOf(job).find((a) => a.name === 'resume');
+  fill(box, h('div.notice.big', { class: name === 'failed' ? 'error' : '', role: 'status' }, icon(name), h('div.grow', name === 'failed' && h('h2', t('failed.title')), h('p', text),
+    name === 'failed' && h('div.row.wrap', h('a.button.small', { href: `#/job/${job.uid}/verdict` }, icon('doctor'), t('failed.what')), h('a.button.small', { href: `#/job/${job.uid}/log?error` }, icon('jobs'), t('failed.log'))),
+    resume && h('div.row', busyButton(resume.label, resume.icon, resume.run, { class: 'small' })))));
+}
+
+function showFacts(list, job) {
+  const key = JSON.stringify([stateOf(job), job.started, job.finished, job.version, job.attempt]);
+  if (list.dataset.key === key) return;
+  list.dataset.key = key;
+  const rows = [['state', badge(stateOf(job))], ['kind', t(`kind.${job.kind}`)], ['gpu', placeOf(job)], ['created', moment(job.created)], ['started', job.started && moment(job.started)], ['finished', job.finished && moment(job.finished)],
+    ['attempt', job.attempt > 1 && count(job.attempt)], ['exit', job.exit_code], ['folder', job.run_dir && h('code', job.run_dir)],
+    ['parent', job.parent && h('a', { href: `#/job/${job.parent}` }, t('fact.parent.link'))], ['id', h('code', job.uid)]];
+  fill(list, rows.filter(([, value]) => value !== null && value !== undefined && value !== false && value !== 0).map(([name, value]) => h('div', h('dt', t(`fact.${name}`)), h('dd', value))));
+}

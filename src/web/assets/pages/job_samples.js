@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples: a row per step, a column per prompt, by the index that the trainer wrote.
+import { h, t, icon, fill, settle } from '../dom.js';
+import { get, fileUrl } from '../api.js';
+import { on } from '../events.js';
+import { empty, loading, problemBox } from '../ui.js';
+import { count } from '../format.js';
+
+const isVideo = (s) => /\.(mp4|webm)$/i.test(s.path) || s.frames > 1;
+
+export function open(root, { uid }) {
+  let grid = { steps: [], columns: [], at: new Map() };
+  const box = h('div', loading());
+  root.append(box);
+  const load = async () => {
+    try {
+      const { samples } = await get(`jobs/${uid}/samples`);
+      grid = arrange(samples);
+      fill(box, samples.length ? table(grid, (step, column) => viewer(grid, step, column)) : empty('image', t('samples.none.title'), t('samples.none.text'), h('code', 'sample.every: 200')));
+    } catch (problem) {
+      fill(box, problemBox(problem, load));
+    }
+  };
+  load();
+  return on('sample', settle(500, (e) => e.uid === uid && load()));
+}
+
+// By what the index says, so that a missing file leaves a gap and shifts nothing.
+export function arrange(samples) {
+  const steps = [...new Set(samples.map((s) => s.step))].sort((a, b) => b - a);
+  const columns = [...new Set(samples.map((s) => s.index))].sort((a, b) => a - b);
+  const at = new Map(samples.map((s) => [`${s.step} ${s.index}`, s]));
+  return { steps, columns, at, prompt: (column) => samples.findLast((s) => s.index === column)?.prompt ?? '' };
+}
+
+function table({ steps, columns, at, prompt }, look) {
+  return h('div.samples', h('table', h('caption.hidden', t('tab.samples')),
+    h('thead', h('tr', h('th', { scope: 'col' }, t('chart.axis.step')), columns.map((c) => h('th', { scope: 'col', title: prompt(c) }, h('span.two-lines', prompt(c) || t('samples.prompt', { n: c + 1 })))))),
+    h('tbody', steps.map((step) => h('tr', h('th', { scope: 'row' }, count(step)), columns.map((c) => {
+      const s = at.get(`${step} ${c}`);
+      return h('td', s ? h('button.thumb', { onclick: () => look(step, c), 'aria-label': t('samples.look', { step: count(step), n: c + 1 }) }, h('img', { src: fileUrl('thumbs', s.folder, s.path, '?w=320'), alt: '', loading: 'lazy' }), isVideo(s) && icon('play')) : h('span.gap', t('samples.gap')));
+    }))))));
+}
+
+// One sample, large: ← → steps, ↑ ↓ prompts, space plays.
+function viewer({ steps, columns, at, prompt }, step, column) {
+  const stage = h('div.stage');
+  const title = h('h2', { id: 'view-title' });
+  const text = h('p.muted');
+  const slider = h('input', { type: 'range', min: 0, max: steps.length - 1, 'aria-label': t('chart.axis.step'), oninput: () => show(steps[steps.length - 1 - slider.value], column) });
+  const box = h('dialog.viewer', { 'aria-labelledby': 'view-title', onclose: () => box.remove(), onkeydown: keys }, h('div.row', h('div.grow', title, text), h('button.quiet', { onclick: () => box.close(), 'aria-label': t('close') }, icon('close'))), stage, h('div.row', slider, h('a.button.small', { download: '' }, icon('save'), t('log.download'))));
+  function show(nextStep, nextColumn) {
+    [step, column] = [nextStep, nextColumn];
+    const s = at.get(`${step} ${column}`);
+    title.textContent = t('sample.at', { step: count(step) });
+    text.textContent = prompt(column);
+    slider.value = steps.length - 1 - steps.indexOf(step);
+    const src = s && fileUrl('files', s.folder, s.path);
+    fill(stage, !s ? h('p.muted', t('samples.gap')) : /\.(mp4|webm)$/i.test(s.path) ? h('video', { src, controls: true, autoplay: true, loop: true, muted: true }) : h('img', { src, alt: s.prompt ?? '' }));
+    const link = box.querySelector('a');
+    link.hidden = !s;
+    if (s) link.href = src;
+  }
+  function keys(e) {
+    const go = (list, now, by) => list[Math.max(0, Math.min(list.length - 1, list.indexOf(now) + by))];
+    const video = stage.querySelector('video');
+    if (e.key === 'ArrowRight' || e.key === 'ArrowLeft') show(go(steps, step, e.key === 'ArrowRight' ? -1 : 1), column);
+    else if (e.key === 'ArrowUp' || e.key === 'ArrowDown') show(step, go(columns, column, e.key === 'ArrowDown' ? 1 : -1));
+    else if (e.key === ' ' && video && e.target.tagName !== 'BUTTON') video.paused ? video.play() : video.pause();
+    else return;
+    e.preventDefault();
+    e.stopPropagation();
+  }
+  document.body.append(box);
+  show(step, column);
+  box.showModal();
+}
