@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs through the API: add, watch, stop, resume, clone, edit, order, remove; curves, logs, samples and files."""
+import json
+import os
+import time
+
+import tap
+from checked import Checked
+from webserver import DATA, MACHINE, expect, wait_for
+
+CONFIGS = os.path.join(DATA, '..', '..', 'configs')
+UID = '/api/v1/jobs/{uid}'
+
+
+def training(c, steps=400):
+    """A small GPT on the CPU."""
+    text = os.path.join(c.s.home, 'book.txt')
+    with open(text, 'w', encoding='utf-8') as f:
+        f.write('the quick brown fox jumps over the lazy dog\n' * 400)
+    with open(os.path.join(CONFIGS, 'gpt-tiny.yaml'), encoding='utf-8') as f:
+        config = f.read()
+    for old, new in (('path: docs', f'path: {text}'), ('steps: 60', f'steps: {steps}'), ('layers: 4', 'layers: 1'), ('heads: 4', 'heads: 2'),
+                     ('width: 128', 'width: 32'), ('context: 128', 'context: 32'), ('batch: 24', 'batch: 4')):
+        config = config.replace(old, new)
+    return {'name': 'tiny', 'kind': 'train', 'config': config, 'gpu': 'cpu', 'cwd': c.s.home, 'start': True}
+
+
+def get(c, uid):
+    return c.get(f'/api/v1/jobs/{uid}', template=UID).json()
+
+
+def part(c, uid, name, query='', status=200):
+    return c.get(f'/api/v1/jobs/{uid}/{name}{query}', template=f'{UID}/{name}', status=status)
+
+
+def act(c, uid, name, status=202):
+    return c.post(f'/api/v1/jobs/{uid}/{name}', {}, template=UID + '/{action}', status=status).json()
+
+
+def reaches(c, uid, *states):
+    wait_for(lambda: c.s.get(f'/api/v1/jobs/{uid}').json()['state'] in states, 60)
+    return get(c, uid)
+
+
+def a_training_lives_through_the_api():
+    with Checked() as c:
+        made = c.post('/api/v1/jobs', training(c), status=201)
+        uid = made.json()['uid']
+        c.same('where it is', made.headers['location'], f'api/v1/jobs/{uid}')
+        wait_for(lambda: (c.s.get(f'/api/v1/jobs/{uid}').json()['step'] or 0) > 20, 60)
+        c.same('alive', get(c, uid)['alive'], True)
+        act(c, uid, 'save')
+        act(c, uid, 'stop')
+        act(c, uid, 'stop')
+        stopped = reaches(c, uid, 'stopped')
+        c.same('the step of a stopped job is known', stopped['step'] > 20, True)
+        curve = part(c, uid, 'series', '?metrics=loss&points=10').json()
+        c.same('last step', curve['last_step'], stopped['step'])
+        c.same('points', len(curve['step']) <= 10 and len(curve['metrics']['loss']['mean']) == len(curve['step']), True)
+        names = [f['path'] for f in part(c, uid, 'files').json()['files']]
+        c.same('a checkpoint', any(n.startswith('checkpoints/step-') and n.endswith('model.safetensors') for n in names), True)
+        c.same('a file of the run', c.s.get(f'/api/v1/files/job-{uid}/run.json').json()['name'], 'tiny')
+        c.same('nothing beside it', c.s.get(f'/api/v1/files/job-{uid}/../../../cairn.db').status in (400, 404), True)
+        act(c, uid, 'resume')
+        wait_for(lambda: (c.s.get(f'/api/v1/jobs/{uid}').json()['step'] or 0) > stopped['step'], 60)
+        act(c, uid, 'kill')
+        reaches(c, uid, 'stopped')
+        copy = act(c, uid, 'clone')
+        c.same('the clone', (copy['state'], copy['parent'], copy['config']), ('draft', uid, get(c, uid)['config']))
+        return c.findings
+
+
+def curves_are_those_of_the_log():
+    with Checked() as c:
+        uid = c.post('/api/v1/jobs', training(c, 60), status=201).json()['uid']
+        done = reaches(c, uid, 'finished', 'failed')
+        c.same('state', done['state'], 'finished')
+        with open(os.path.join(done['run_dir'], 'log.jsonl'), encoding='utf-8') as f:
+            lines = [json.loads(line) for line in f]
+        loss = {line['step']: line['loss'] for line in lines if 'loss' in line}
+        got = part(c, uid, 'series', '?metrics=loss&points=1000').json()
+        c.same('steps', got['step'], sorted(loss))
+        far = max(abs(a - loss[s]) for a, s in zip(got['metrics']['loss']['mean'], got['step']))
+        c.same('values', far < 1e-6, True)
+        thin = part(c, uid, 'series', '?metrics=loss&points=7&from=11&to=40').json()
+        groups = [[loss[s] for s in range(a, min(a + 5, 41))] for a in range(11, 41, 5)]
+        c.same('groups', thin['step'], [15, 20, 25, 30, 35, 40])
+        for name, function in (('min', min), ('max', max)):
+            far = max(abs(a - function(g)) for a, g in zip(thin['metrics']['loss'][name], groups))
+            c.same(name, far < 1e-6, True)
+        part(c, uid, 'series', '?points=0', status=400)
+        return c.findings
+
+
+def a_command_has_a_log_and_a_verdict():
+    with Checked('--allow-root') as c:
+        argv = ['/bin/sh', '-c', 'echo one; echo two; echo "RuntimeError: HIP error: invalid device function"; exit 1']
+        uid = c.post('/api/v1/jobs', {'argv': argv, 'gpu': 'cpu', 'cwd': c.s.home, 'options': {'retries': 0}, 'start': True}, status=201).json()['uid']
+        failed = reaches(c, uid, 'failed')
+        c.same('class', failed['class'], 'no-kernel-image')
+        answer = c.s.get(f'/api/v1/jobs/{uid}/log?offset=4&limit=4')
+        c.same('a part of the log', (answer.body, answer.headers['x-offset']), (b'two\n', '4'))
+        tail = c.s.get(f'/api/v1/jobs/{uid}/log?tail=9')
+        c.same('its end', (tail.body, int(tail.headers['x-size']) > 40), (b'function\n', True))
+        c.same('verdict', part(c, uid, 'verdict').json()['class'], 'no-kernel-image')
+        c.same('samples', part(c, uid, 'samples').json()['samples'], [])
+        act(c, uid, 'save', status=409)
+        return c.findings
+
+
+def events_tell_what_happens():
+    with Checked() as c:
+        with c.s.events('jobs') as stream:
+            uid = c.post('/api/v1/jobs', training(c, 30), status=201).json()['uid']
+            seen = []
+            while 'finished' not in seen:
+                event = stream.next_event()
+                if event['event'] == 'job' and event['data']['uid'] == uid:
+                    seen.append(event['data']['state'])
+            c.same('states', seen[0] in ('queued', 'starting', 'active'), True)
+        return c.findings
+
+
+def samples_come_by_their_index():
+    with Checked() as c:
+        uid = c.post('/api/v1/jobs', training(c, 30), status=201).json()['uid']
+        run = reaches(c, uid, 'finished')['run_dir']
+        os.makedirs(run + '/samples', exist_ok=True)
+        with open(run + '/samples/index.jsonl', 'w', encoding='utf-8') as f:
+            f.write('{"step":10,"index":0,"prompt":"a","file":"x.png","width":8,"height":8,"frames":1}\nnot JSON\n{"step":10}\n'
+                    '{"step":20,"index":1,"prompt":"b","file":"y.png"}\n{"step":')
+        got = part(c, uid, 'samples').json()['samples']
+        c.same('samples', [(s['step'], s['index'], s['path'], s['folder']) for s in got],
+               [(10, 0, 'samples/x.png', f'job-{uid}'), (20, 1, 'samples/y.png', f'job-{uid}')])
+        return c.findings
+
+
+def the_queue_has_an_order():
+    with Checked('--allow-root') as c:
+        c.change('PUT', '/api/v1/queue', {'paused': True})
+        uids = [c.post('/api/v1/jobs', {'name': name, 'argv': ['/bin/true'], 'gpu': 'cpu', 'start': True}, status=201).json()['uid'] for name in 'abc']
+        c.change('PUT', '/api/v1/queue', {'order': [uids[2], uids[0], uids[1]]})
+        rows = c.get('/api/v1/jobs?state=queued').json()
+        c.same('order', [j['name'] for j in sorted(rows['jobs'], key=lambda j: j['position'])], ['c', 'a', 'b'])
+        c.same('paused', rows['queue']['paused'], True)
+        c.change('PATCH', f'/api/v1/jobs/{uids[1]}', {'position': 0}, template=UID)
+        rows = c.get('/api/v1/jobs?state=queued').json()['jobs']
+        c.same('first', min(rows, key=lambda j: j['position'])['name'], 'b')
+        c.change('PUT', '/api/v1/queue', {'paused': 'yes'}, status=422)
+        c.change('PUT', '/api/v1/queue', {'paused': False})
+        for uid in uids:
+            reaches(c, uid, 'finished')
+        return c.findings
+
+
+def edits_do_not_overwrite_each_other():
+    with Checked('--allow-root') as c:
+        job = c.post('/api/v1/jobs', {'argv': ['/bin/true'], 'gpu': 'cpu'}, status=201).json()
+        where = f'/api/v1/jobs/{job["uid"]}'
+        new = c.change('PATCH', where, {'name': 'new', 'note': 'x'}, {'If-Match': f'"{job["version"]}"'}, template=UID).json()
+        c.same('name', (new['name'], new['note']), ('new', 'x'))
+        c.change('PATCH', where, {'name': 'newer'}, {'If-Match': f'"{job["version"]}"'}, template=UID, status=412)
+        c.same('still', get(c, job['uid'])['name'], 'new')
+        c.change('PATCH', where, {'gpu': '7'}, template=UID, status=422)
+        c.change('DELETE', where, template=UID)
+        c.get(where, template=UID, status=404)
+        return c.findings
+
+
+def bad_wishes_are_refused():
+    with Checked('--allow-root') as c:
+        for wish in ({}, {'kind': 'dance', 'argv': ['x']}, {'kind': 'train'}, {'argv': []}, {'argv': [1]}, {'argv': ['true'], 'cwd': 'here'},
+                     {'argv': ['true'], 'cwd': '/no/such/folder'}, {'argv': ['true'], 'gpu': 'many'}, {'argv': ['true'], 'env': {'A': 1}},
+                     {'argv': ['true'], 'env': []}, {'config': 5}, {'name': 'x' * 300, 'argv': ['true']}):
+            c.post('/api/v1/jobs', wish, status=422)
+        c.same('no job', c.get('/api/v1/jobs').json()['jobs'], [])
+        c.get('/api/v1/jobs?state=dancing', status=400)
+        c.get('/api/v1/jobs?limit=0', status=400)
+        c.get('/api/v1/jobs/nothing', template=UID, status=404)
+        act(c, '0' * 16, 'start', status=404)
+        act(c, '0' * 16, 'dance', status=404)
+        return c.findings
+
+
+def a_request_that_is_repeated_adds_one_job():
+    with Checked('--allow-root') as c:
+        uids = {c.post('/api/v1/jobs', {'argv': ['/bin/true'], 'gpu': 'cpu'}, {'Idempotency-Key': 'k1'}, status=201).json()['uid'] for _ in range(3)}
+        c.same('jobs', (len(uids), len(c.get('/api/v1/jobs').json()['jobs'])), (1, 1))
+        return c.findings
+
+
+def commands_are_refused_where_they_are_not_allowed():
+    with Checked('--no-run') as c:
+        c.post('/api/v1/jobs', {'argv': ['/bin/true']}, status=403)
+        c.post('/api/v1/jobs', {'config': 'model:\n', 'gpu': 'cpu'}, status=201)
+        made = json.loads(c.s.cairn('job', 'add', '--draft', '--json', '--gpu', 'cpu', '--', 'true').stdout)['job']
+        act(c, made['uid'], 'start', status=403)
+        c.change('PATCH', f'/api/v1/jobs/{made["uid"]}', {'argv': ['/bin/false']}, template=UID, status=403)
+        return c.findings
+
+
+def runs_of_a_terminal_are_listed():
+    with Checked('--allow-root') as c:
+        c.s.cairn('run', '--', 'sh', '-c', 'echo hello')
+        rows = c.get('/api/v1/jobs').json()['jobs']
+        c.same('runs', [(j['adopted'], j['state']) for j in rows], [(True, 'finished')])
+        uid = rows[0]['uid']
+        c.same('log', c.s.get(f'/api/v1/jobs/{uid}/log').body, b'hello\n')
+        act(c, uid, 'start', status=409)
+        act(c, uid, 'stop')
+        return c.findings
+
+
+def a_killed_supervisor_is_noticed():
+    with Checked('--allow-root') as c:
+        uid = c.post('/api/v1/jobs', {'argv': ['/bin/sleep', '600'], 'gpu': 'cpu', 'start': True}, status=201).json()['uid']
+        pid = reaches(c, uid, 'active')['pid']
+        os.kill(pid, 9)
+        begin = time.monotonic()
+        lost = reaches(c, uid, 'lost', 'failed', 'stopped')
+        c.same('state', lost['state'], 'lost')
+        print(f'# noticed after {time.monotonic() - begin:.1f} s')
+        return c.findings
+
+
+def the_keys_of_configurations_are_there():
+    with Checked('--root', MACHINE) as c:
+        table = c.get('/api/v1/config').json()
+        expect(c.findings, 'kinds', set(table['kinds']), {'gpt', 'wan'})
+        names = [k['name'] for k in table['kinds']['wan']]
+        expect(c.findings, 'a key', 'model.high_noise_path' in names and 'train.lr' in names, True)
+        expect(c.findings, 'an example', 'gpt-tiny' in [p['name'] for p in table['presets']], True)
+        return c.findings
+
+
+tap.run([
+    a_training_lives_through_the_api,
+    curves_are_those_of_the_log,
+    a_command_has_a_log_and_a_verdict,
+    events_tell_what_happens,
+    samples_come_by_their_index,
+    the_queue_has_an_order,
+    edits_do_not_overwrite_each_other,
+    bad_wishes_are_refused,
+    a_request_that_is_repeated_adds_one_job,
+    commands_are_refused_where_they_are_not_allowed,
+    runs_of_a_terminal_are_listed,
+    a_killed_supervisor_is_noticed,
+    the_keys_of_configurations_are_there,
+])
