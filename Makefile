@@ -43,7 +43,7 @@ test: all
 
 test-interop: all
 	@scripts/setup --test
-	@scripts/test $(BUILD) --suite interop $(T)
+	@INTEROP_TORCH=1 scripts/test $(BUILD) --suite interop $(T)
 
 test-long: all
 	@scripts/test $(BUILD) --suite long $(T)
@@ -88,7 +88,7 @@ help:
 	@echo 'make train-small        train a small GPT on the best device, or else the CPU (DATA=text.txt)'
 	@echo 'make train-small-rocm   the same on an AMD GPU; if that fails, print what the doctor finds'
 	@echo 'make test               all tests and lint, except the long tests; T=name runs one'
-	@echo 'make test-interop       compare with the Python package safetensors (pip installs it into $(BUILD))'
+	@echo 'make test-interop       compare with Python packages (safetensors, diffusers, ...; pip installs them into $(BUILD))'
 	@echo 'make lint               check layers, headers, format, shell, man page and docs against the program'
 	@echo 'make asan               the tests under the address and undefined-behaviour sanitizers (clang)'
 	@echo 'make fuzz SECONDS=60    fuzz the parsers with libFuzzer for that long in total (clang)'

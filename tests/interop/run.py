@@ -2,7 +2,11 @@
 """run.py BUILD-DIR PROGRAM [ARGUMENT…]: runs an interop program in a virtual environment with the packages it needs.
 
 The environment is made once, in BUILD-DIR, by pip.  Where that is not possible the test is skipped and
-the reason is told.  torch is not installed by itself; INTEROP_PYTHON=/path/to/python uses a Python that has it.
+the reason is told.  INTEROP_PYTHON=/path/to/python uses another Python.
+
+torch is large.  A program that makes use of it gets an environment with it only where INTEROP_TORCH is set, as `make test-interop` does, or
+where there is one already; else it runs without, and is told why by INTEROP_WITHOUT.  The packages of CUDA are not needed: torch comes
+from the index of its builds for the CPU, or from INTEROP_TORCH_INDEX.
 """
 import os
 import subprocess
@@ -17,6 +21,12 @@ ENVIRONMENTS = {
     'resize.py': ('interop-venv-pictures', ['pillow>=10', 'opencv-python-headless>=4.8', 'numpy']),
     None: ('interop-venv', ['safetensors>=0.5', 'numpy', 'ml_dtypes', 'tokenizers>=0.20']),
 }
+
+# Programs that also make use of torch, and what else they need then.
+WITH_TORCH = {
+    'wan_lora.py': ('interop-venv-torch', ['diffusers>=0.35', 'peft>=0.17', 'safetensors>=0.5', 'numpy']),
+}
+TORCH_INDEX = 'https://download.pytorch.org/whl/cpu'
 
 
 def skip(reason):
@@ -38,22 +48,53 @@ def written(path):
         return ''
 
 
-def environment(build, program):
-    name, packages = ENVIRONMENTS.get(os.path.basename(program), ENVIRONMENTS[None])
+def place(build, name, packages):
+    """The Python of an environment, the mark that it is complete, and whether it is."""
     folder = os.path.join(build, name)
-    python, mark = os.path.join(folder, 'bin', 'python'), os.path.join(folder, 'complete')
-    if written(mark) == ' '.join(packages):
-        return python
-    trouble = quiet(sys.executable, '-m', 'venv', '--clear', folder)
+    mark = os.path.join(folder, 'complete')
+    return os.path.join(folder, 'bin', 'python'), mark, written(mark) == ' '.join(packages)
+
+
+def make(build, name, *installs):
+    """Why the environment with what each pip installs, (options, packages), cannot be made; '': it is there."""
+    packages = [package for _, some in installs for package in some]
+    python, mark, complete = place(build, name, packages)
+    if complete:
+        return ''
+    trouble = quiet(sys.executable, '-m', 'venv', '--clear', os.path.join(build, name))
     if trouble:
-        skip(f'no virtual environment: {trouble}')
-    trouble = quiet(python, '-m', 'pip', 'install', '--quiet', '--retries', '1', '--timeout', '20',
-                    '--disable-pip-version-check', '--only-binary', ':all:', *packages)
-    if trouble:
-        skip(f'pip has no {" ".join(packages)}: {trouble}')
+        return f'no virtual environment: {trouble}'
+    for options, some in installs:
+        trouble = quiet(python, '-m', 'pip', 'install', '--quiet', '--retries', '1', '--timeout', '20',
+                        '--disable-pip-version-check', '--only-binary', ':all:', *options, *some)
+        if trouble:
+            return f'pip has no {" ".join(some)}: {trouble}'
     with open(mark, 'w', encoding='utf-8') as f:
         f.write(' '.join(packages))
-    return python
+    return ''
+
+
+def environment(build, program):
+    name, packages = ENVIRONMENTS.get(program, ENVIRONMENTS[None])
+    trouble = make(build, name, ([], packages))
+    return skip(trouble) if trouble else place(build, name, packages)[0]
+
+
+def with_torch(build, program):
+    """The Python that has torch; None: there is none, and INTEROP_WITHOUT says why."""
+    if program not in WITH_TORCH:
+        return None
+    name, packages = WITH_TORCH[program]
+    packages = ['torch', *packages]
+    python, _, complete = place(build, name, packages)
+    if complete:
+        return python
+    trouble = 'torch is large: make test-interop installs it'
+    if os.environ.get('INTEROP_TORCH'):
+        index = os.environ.get('INTEROP_TORCH_INDEX', TORCH_INDEX)
+        trouble = make(build, name, (['--index-url', index], packages[:1]), ([], packages[1:]))
+    os.environ['INTEROP_WITHOUT'] = trouble
+    return None if trouble else python
 
 
 def preload(environ):
@@ -66,7 +107,8 @@ def preload(environ):
 
 
 def main(build, *program):
-    python = os.environ.get('INTEROP_PYTHON') or environment(build, program[0])
+    name = os.path.basename(program[0])
+    python = os.environ.get('INTEROP_PYTHON') or with_torch(build, name) or environment(build, name)
     os.execve(python, [python, *program], preload(dict(os.environ)))
 
 

@@ -100,7 +100,7 @@ def apart(a, b):
 def diffusers_loads_every_dialect():
     """PEFT's layers over the base give what the base does into which cairn merged the LoRA."""
     if diffusers is None:
-        raise tap.Skip('diffusers and peft are not installed; INTEROP_PYTHON=/path/to/python names one that has them')
+        raise tap.Skip('no diffusers and peft: ' + (os.environ.get('INTEROP_WITHOUT') or 'INTEROP_PYTHON names a Python without them'))
     with WanHome() as home:
         files, base = trained(home), floats_of(home, T2V, 'base')
         io = floats_of(home, f'{DATA}/dit/dit21_t2v_sq.io.safetensors', 'io')
