@@ -159,7 +159,7 @@ def merged_by_both(folder, make, options):
 
 def merges_as_peft_does():
     if peft is None:
-        raise tap.Skip('peft is not installed; INTEROP_PYTHON=/path/to/python names one that has it')
+        raise tap.Skip('no peft: ' + (os.environ.get('INTEROP_WITHOUT') or 'INTEROP_PYTHON names a Python without it'))
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     for title, (make, options) in PEFT_CASES.items():

@@ -13,7 +13,7 @@ try:
     import torch
     import transformers
 except ImportError as missing:
-    print(f'1..0 # SKIP {missing}; INTEROP_PYTHON can name a Python with torch, transformers and peft')
+    print(f'1..0 # SKIP {missing}; {os.environ.get("INTEROP_WITHOUT") or "INTEROP_PYTHON names a Python without it"}')
     sys.exit(0)
 
 TOOL = sys.argv[1]

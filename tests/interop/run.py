@@ -22,10 +22,9 @@ ENVIRONMENTS = {
     None: ('interop-venv', ['safetensors>=0.5', 'numpy', 'ml_dtypes', 'tokenizers>=0.20']),
 }
 
-# Programs that also make use of torch, and what else they need then.
-WITH_TORCH = {
-    'wan_lora.py': ('interop-venv-torch', ['diffusers>=0.35', 'peft>=0.17', 'safetensors>=0.5', 'numpy']),
-}
+# Programs that also make use of torch, and their environment then.
+WITH_TORCH = 'wan_lora.py', 'adapters.py', 'gpt.py'
+TORCH_ENVIRONMENT = 'interop-venv-torch', ['torch', 'diffusers>=0.35', 'peft>=0.17', 'safetensors>=0.5', 'numpy', 'ml_dtypes']
 TORCH_INDEX = 'https://download.pytorch.org/whl/cpu'
 
 
@@ -82,11 +81,10 @@ def environment(build, program):
 
 def with_torch(build, program):
     """The Python that has torch; None: there is none, and INTEROP_WITHOUT says why."""
+    name, packages = TORCH_ENVIRONMENT
+    python, _, complete = place(build, name, packages)
     if program not in WITH_TORCH:
         return None
-    name, packages = WITH_TORCH[program]
-    packages = ['torch', *packages]
-    python, _, complete = place(build, name, packages)
     if complete:
         return python
     trouble = 'torch is large: make test-interop installs it'
