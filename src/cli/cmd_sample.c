@@ -21,7 +21,8 @@ struct options {
     int tokens, top_k, seed;
     bool json;
     /* Of video models. */
-    const char *size, *steps, *cfg, *negative, *image, *lora_scale, *out;
+    const char *size, *steps, *cfg, *negative, *lora_scale, *out;
+    double scale; /* of the LoRA, where an option says it */
     struct opt_list loras;
     bool no_lora;
 };
@@ -99,17 +100,11 @@ static int adjust_video(const struct options *w, struct job_config *c, struct ca
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].value && config_set(c, rows[i].option, rows[i].key, rows[i].value, err))
             return -1;
-    struct config_list from = k->sample.prompts;
     if (w->prompts.n) {
-        from = (struct config_list){ (const char **)(void *)w->prompts.item, w->prompts.n };
+        config_set_list(c, "--prompt", "sample.prompts",
+                        (struct config_list){ (const char **)(void *)w->prompts.item, w->prompts.n });
         k->sample.file = "";
     }
-    const char *scale = w->no_lora ? "0" : w->lora_scale,
-               **lines = ARENA_NEW(c->arena, const char *, from.n + 1);
-    for (size_t i = 0; i < from.n; i++)
-        lines[i] = arena_printf(c->arena, "%s%s%s%s%s", from.item[i], w->image ? " --i " : "",
-                                w->image ? w->image : "", scale ? " --lm " : "", scale ? scale : "");
-    k->sample.prompts = (struct config_list){ lines, from.n };
     const char **loras = ARENA_NEW(c->arena, const char *, k->sample.loras.n + w->loras.n + 1);
     size_t n = 0;
     for (size_t i = 0; i < k->sample.loras.n; i++)
@@ -124,8 +119,8 @@ static int adjust(void *ctx, struct job_config *c, struct cairn_error *err)
 {
     const struct options *w = ctx;
     bool video = task_of(c) == &task_wan;
-    bool of_video = w->size || w->steps || w->cfg || w->negative || w->image || w->lora_scale || w->out ||
-                    w->no_lora || w->loras.n;
+    bool of_video = w->size || w->steps || w->cfg || w->negative || w->start.model.image || w->lora_scale ||
+                    w->out || w->no_lora || w->loras.n;
     bool of_text = w->tokens >= 0 || w->temperature || w->top_k >= 0 || w->start.model.tokenizer;
     if (video ? of_text : of_video)
         return cairn_fail(err, CAIRN_EUSAGE, "%s is a model of %s; an option is for the other kind",
@@ -155,6 +150,8 @@ static int run_sample(struct options *w)
     CLEANUP(arena_release) struct arena a = { 0 };
     w->start.changes.set = w->set.item;
     w->start.changes.n_set = w->set.n;
+    w->scale = w->no_lora || !w->lora_scale ? 0 : strtod(w->lora_scale, NULL);
+    w->start.model.lora_scale = w->no_lora || w->lora_scale ? &w->scale : NULL;
     w->start.model.talk = stderr;
     w->start.model.dir = w->out ? w->out : "samples";
     w->start.messages = &stderr_messages;
@@ -166,11 +163,11 @@ static int run_sample(struct options *w)
     return r ? print_error(&err) : EXIT_FINE;
 }
 
-static bool is_temperature(const char *text)
+static bool is_number(const char *text, double least, double most)
 {
     char *end;
     double v = strtod(text, &end);
-    return end != text && !*end && isfinite(v) && v >= 0 && v <= 100;
+    return end != text && !*end && isfinite(v) && v >= least && v <= most;
 }
 
 int cmd_sample(int argc, char **argv)
@@ -194,7 +191,7 @@ int cmd_sample(int argc, char **argv)
         OPT_STR(0, "steps", &w.steps, "N", "video: steps from noise (default: sample.steps)"),
         OPT_STR(0, "cfg", &w.cfg, "SCALE", "video: guidance scale; 1: off (default: sample.cfg)"),
         OPT_STR(0, "negative", &w.negative, "TEXT", "video: negative prompt (default: sample.negative)"),
-        OPT_STR('i', "image", &w.image, "FILE", "video: first frame, for image-to-video models"),
+        OPT_STR('i', "image", &w.start.model.image, "FILE", "video: first frame, for image-to-video models"),
         OPT_STR(0, "lora-scale", &w.lora_scale, "SCALE", "video: strength of the LoRA (default: 1)"),
         OPT_FLAG(0, "no-lora", &w.no_lora, "video: the base model alone"),
         OPT_LIST(0, "lora", &w.loras, "FILE[:SCALE]", "video: one more LoRA; may be repeated"),
@@ -230,7 +227,10 @@ int cmd_sample(int argc, char **argv)
         return r;
     if (argc == rest)
         r = options_error("sample", "give a run or a model");
-    else if (w.temperature && !is_temperature(w.temperature))
+    else if (w.lora_scale && !is_number(w.lora_scale, -1000, 1000))
+        r = options_error("sample", "--lora-scale is \"%s\"; it must be a number from -1000 to 1000",
+                          w.lora_scale);
+    else if (w.temperature && !is_number(w.temperature, 0, 100))
         r = options_error("sample", "--temperature is \"%s\"; it must be a number from 0 to 100",
                           w.temperature);
     else {

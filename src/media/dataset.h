@@ -42,6 +42,7 @@ struct dataset_progress {
 struct dataset_options {
     /* .toml, .json: a dataset file of musubi-tuner; .yaml, .yml, .json: a job of ai-toolkit.  NULL: paths. */
     const char *config;
+    const char *folder; /* relative paths in it belong to this folder; NULL: to the current one */
 
     const char *const *paths; /* folders; their subfolders are not searched */
     size_t n_paths;

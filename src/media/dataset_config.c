@@ -18,14 +18,19 @@ void dataset_note(struct dataset_sources *s, struct arena *a, const char *fmt, .
     va_end(ap);
 }
 
-const char *dataset_resolve(const char *path, const char *named_in, struct arena *a)
+const char *dataset_resolve(const char *path, const char *named_in, const char *folder, struct arena *a)
 {
     struct os_info info;
-    if (path_is_absolute(path) || !os_info(path, &info))
+    if (path_is_absolute(path))
         return arena_strdup(a, path);
-    CLEANUP(mem_free) char *folder = path_folder(named_in);
-    const char *beside = arena_printf(a, "%s/%s", folder, path);
-    return os_info(beside, &info) ? arena_strdup(a, path) : beside;
+    const char *there = folder ? arena_printf(a, "%s/%s", folder, path) : path;
+    if (!os_info(there, &info))
+        return folder ? there : arena_strdup(a, path);
+    if (folder && !os_info(path, &info))
+        return arena_strdup(a, path);
+    CLEANUP(mem_free) char *named = path_folder(named_in);
+    const char *beside = arena_printf(a, "%s/%s", named, path);
+    return os_info(beside, &info) ? arena_strdup(a, there) : beside;
 }
 
 const char *dataset_place(const char *path, const struct yaml_node *map, const char *key, struct arena *a)

@@ -88,14 +88,14 @@ static int list_folder(struct lister *l, const char *folder, int depth)
 static void take_entry(struct lister *l, const char *path, const struct json *entry, bool clips)
 {
     const char *control = json_text(json_get(entry, "control_path"));
-    const char *resolved = dataset_resolve(path, l->s->list, l->a);
+    const char *resolved = dataset_resolve(path, l->s->list, l->s->relative_to, l->a);
     struct dataset_file *f = add_file(l, resolved, clips || is_clip(path));
     f->is_listed = true;
     f->caption = arena_strdup(l->a, json_text(json_get(entry, "caption")));
     if (!control)
         control = json_text(json_get(entry, "control_path_0"));
     if (control)
-        f->control = dataset_resolve(control, l->s->list, l->a);
+        f->control = dataset_resolve(control, l->s->list, l->s->relative_to, l->a);
 }
 
 static int take_line(struct lister *l, const char *line, size_t n, size_t number)

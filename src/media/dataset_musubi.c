@@ -2,6 +2,7 @@
  * Dataset files of musubi-tuner. */
 #include "media/dataset_keys.h"
 #include "media/dataset_parts.h"
+#include "os/path.h"
 #include <string.h>
 
 struct musubi {
@@ -112,6 +113,12 @@ static int read_sizes(const struct reader *r, const struct yaml_node *n, const s
     return cairn_wrap(r->err, "%s:%d:%d", r->path, (key ? key : n)->line, (key ? key : n)->column);
 }
 
+/* A folder that may not exist yet. */
+static const char *below_folder(const struct reader *r, const char *path)
+{
+    return r->o->folder && !path_is_absolute(path) ? arena_printf(r->a, "%s/%s", r->o->folder, path) : path;
+}
+
 static int read_dataset(const struct reader *r, const struct yaml_node *n, const struct musubi *general)
 {
     static size_t one_frame[] = { 1 };
@@ -137,8 +144,9 @@ static int read_dataset(const struct reader *r, const struct yaml_node *n, const
                        "set it to a folder for the caches");
 
     struct dataset_source *s = ARENA_PUSH(r->a, r->out->source, r->out->n);
-    s->folder = folder ? dataset_resolve(folder, r->path, r->a) : NULL;
-    s->list = folder ? NULL : dataset_resolve(list, r->path, r->a);
+    s->relative_to = r->o->folder;
+    s->folder = folder ? dataset_resolve(folder, r->path, r->o->folder, r->a) : NULL;
+    s->list = folder ? NULL : dataset_resolve(list, r->path, r->o->folder, r->a);
     s->place = dataset_place(r->path, n,
                              clips    ? folder ? "video_directory" : "video_jsonl_file"
                              : folder ? "image_directory"
@@ -146,14 +154,15 @@ static int read_dataset(const struct reader *r, const struct yaml_node *n, const
                              r->a);
     s->block = (struct dataset_block){
         .name = folder ? folder : list,
-        .cache_directory = m.cache_directory ? m.cache_directory : s->folder,
+        .cache_directory = m.cache_directory ? below_folder(r, m.cache_directory) : s->folder,
         .batch = m.batch_size,
         .repeats = m.num_repeats,
         .loss_multiplier = 1,
         .network_weight = 1,
     };
     s->find = clips ? DATASET_CLIPS : DATASET_PICTURES;
-    s->control_folder = m.control_directory ? dataset_resolve(m.control_directory, r->path, r->a) : NULL;
+    s->control_folder =
+        m.control_directory ? dataset_resolve(m.control_directory, r->path, r->o->folder, r->a) : NULL;
     s->caption_extension = m.caption_extension;
     return read_sizes(r, n, &m, s) || (clips && read_frames(r, n, &m, s)) ? -1 : 0;
 }

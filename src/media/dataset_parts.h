@@ -16,9 +16,10 @@ enum dataset_find {
 /* A description of one dataset. */
 struct dataset_source {
     struct dataset_block block;
-    const char *folder; /* or else: */
-    const char *list;   /* a .jsonl file, or ai-toolkit's .json of captions */
-    const char *place;  /* "data.toml:8:19: video_directory": what names it; NULL: no file does */
+    const char *folder;      /* or else: */
+    const char *list;        /* a .jsonl file, or ai-toolkit's .json of captions */
+    const char *relative_to; /* the folder of relative paths in it; NULL: the current one */
+    const char *place;       /* "data.toml:8:19: video_directory": what names it; NULL: no file does */
     unsigned find;
     const char *control_folder, *mask_folder;
 
@@ -70,8 +71,9 @@ extern const size_t n_dataset_musubi_keys, n_dataset_toolkit_keys;
 const char *dataset_place(const char *path, const struct yaml_node *map, const char *key, struct arena *a);
 /* Sorts, rounds down to 4n+1 and removes what is double. */
 const size_t *dataset_frame_counts(const size_t *frames, size_t *n, struct arena *a);
-/* The path itself; beside the file that names it if it is relative and exists only there. */
-const char *dataset_resolve(const char *path, const char *named_in, struct arena *a);
+/* The path itself; below `folder` (NULL: none) if it is relative and exists there; beside the file that names it if it
+ * exists only there. */
+const char *dataset_resolve(const char *path, const char *named_in, const char *folder, struct arena *a);
 void dataset_note(struct dataset_sources *s, struct arena *a, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* ---- files: dataset_files.c ---- */

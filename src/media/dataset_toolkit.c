@@ -114,6 +114,7 @@ const struct setting dataset_toolkit_keys[] = {
 const size_t n_dataset_toolkit_keys = ARRAY_LEN(dataset_toolkit_keys);
 
 struct reader {
+    const struct dataset_options *o;
     const char *path, *job; /* the job's name, for "[name]" */
     const char *trigger;    /* of the job */
     size_t step;
@@ -161,11 +162,12 @@ static void add_source(const struct reader *r, const struct yaml_node *n, const 
 {
     const char *key = t->dataset_path ? "dataset_path" : "folder_path";
     const char *place = expand(r, t->dataset_path ? t->dataset_path : t->folder_path);
-    const char *resolved = dataset_resolve(place, r->path, r->a);
+    const char *resolved = dataset_resolve(place, r->path, r->o->folder, r->a);
     struct dataset_source *s = ARENA_PUSH(r->a, r->out->source, r->out->n);
     bool is_list = os_is_file(resolved);
     const char *below = t->resolution.n > 1 ? arena_printf(r->a, "/%zu", side) : "";
     const char *mask = expand(r, t->mask_path), *control = expand(r, t->control_path);
+    s->relative_to = r->o->folder;
     s->folder = is_list ? NULL : resolved;
     s->list = is_list ? resolved : NULL;
     s->place = dataset_place(r->path, n, key, r->a);
@@ -184,8 +186,8 @@ static void add_source(const struct reader *r, const struct yaml_node *n, const 
         .alpha_mask = t->alpha_mask,
         .invert_mask = t->invert_mask,
     };
-    s->mask_folder = mask && *mask ? dataset_resolve(mask, r->path, r->a) : NULL;
-    s->control_folder = control && *control ? dataset_resolve(control, r->path, r->a) : NULL;
+    s->mask_folder = mask && *mask ? dataset_resolve(mask, r->path, r->o->folder, r->a) : NULL;
+    s->control_folder = control && *control ? dataset_resolve(control, r->path, r->o->folder, r->a) : NULL;
     s->by_area = true;
     s->square = !t->buckets;
     s->side = side;
@@ -262,7 +264,7 @@ int dataset_read_toolkit(const char *path, const struct yaml_node *root, const s
     const struct yaml_node *process = list && list->kind == YAML_LIST ? list->first : list;
     const struct yaml_node *datasets = settings_get(process, "datasets");
     const char *arch = text_of(settings_get(settings_get(process, "model"), "arch"));
-    struct reader r = { .path = path, .a = a, .out = out, .err = err };
+    struct reader r = { .o = o, .path = path, .a = a, .out = out, .err = err };
     r.job = text_of(settings_get(config, "name"));
     r.trigger = text_of(settings_get(process, "trigger_word"));
     r.step = o->bucket_step ? o->bucket_step : arch && str_starts(arch, "wan22_5b") ? 32 : 16;

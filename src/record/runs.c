@@ -88,6 +88,7 @@ int run_info_write(const char *dir, const struct run_info *info, struct cairn_er
     add_count(o, "control_seq", info->control_seq);
     add_count(o, "stop_at_step", info->stop_at_step);
     json_add_text(o, "cairn_version", info->cairn_version);
+    json_add_text(o, "folder", info->folder);
     CLEANUP(mem_free) char *line = json_to_string(o);
     const char *text = arena_printf(&a, "%s\n", line);
     return file_write(arena_printf(&a, "%s/run.json", dir), text, strlen(text), err);
@@ -113,6 +114,7 @@ int run_info_read(const char *dir, struct arena *a, struct run_info *out, struct
         .device = arena_strdup(a, json_text(json_get(o, "device"))),
         .cairn_version = arena_strdup(a, json_text(json_get(o, "cairn_version"))),
         .workaround = arena_strdup(a, json_text(json_get(o, "workaround"))),
+        .folder = arena_strdup(a, json_text(json_get(o, "folder"))),
         .parameters = whole(json_get(o, "parameters")),
         .steps = whole(json_get(o, "steps")),
         .control_seq = whole(json_get(o, "control_seq")),

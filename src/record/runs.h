@@ -22,6 +22,7 @@ const char *run_state_name(enum run_state s);
 struct run_info {
     const char *name, *config_hash, *model, *device, *cairn_version;
     const char *workaround; /* in force since its device failed */
+    const char *folder;     /* that of the relative paths in its config.yaml */
     uint64_t parameters, steps;
     uint64_t control_seq;      /* the last order of control.json that was obeyed */
     uint64_t stop_at_step;     /* where one says that the run stops, if it has not yet */

@@ -7,6 +7,7 @@
 #include "run/job_file.h"
 #include "train/foreign_musubi.h"
 #include "train/foreign_toolkit.h"
+#include "train/run_folder.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,8 +89,10 @@ int start_parse_config(const char *file, struct job_config *c, const struct mess
     }
     if (is_job)
         return job.refused ? hint_at_trainer(file, c->arena, err) : -1;
-    if (!config_read(c, file, err))
+    if (!config_read(c, file, err)) {
+        run_folder_use(c, file);
         return 0;
+    }
     if (is_foreign(file, c->arena, err))
         return -1;
     if (err->code == CAIRN_EFORMAT) /* not even YAML */

@@ -4,6 +4,7 @@
 #include "start/open_device.h"
 #include "start/own_env.h"
 #include "start/watch_calls.h"
+#include "train/run_folder.h"
 #include "train/task_wan.h"
 
 /* Without LoRA files, samples are those that the job would make before its first step. */
@@ -45,10 +46,13 @@ int start_sample_open(struct loaded_model *t, const struct start_sample_options 
     if (loaded_model_find(t, &o->model, err) || read_config(t, o, err))
         return -1;
     own_env_apply(o->messages);
-    return watch_calls(o->hang_after_s, NULL, o->messages, err) ||
-                   start_open_device(&t->config, &t->arena, &t->options, err) || loaded_model_open(t, err)
-               ? -1
-               : 0;
+    if (watch_calls(o->hang_after_s, NULL, o->messages, err) ||
+        start_open_device(&t->config, &t->arena, &t->options, err))
+        return -1;
+    int r = loaded_model_open(t, err);
+    if (r)
+        run_folder_hint(&t->config, err);
+    return r;
 }
 
 void start_sample_close(struct loaded_model *t)

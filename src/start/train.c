@@ -19,6 +19,7 @@
 #include "train/foreign.h"
 #include "train/foreign_musubi.h"
 #include "train/fit.h"
+#include "train/run_folder.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -254,6 +255,8 @@ int start_run(struct start *s, enum train_end *end, struct cairn_error *err)
                     open_device(&s->config, o, s->arena, err) || fit(s, err) || train_run(o, end, err)
                 ? -1
                 : 0;
+    if (r)
+        run_folder_hint(&s->config, err);
     bool again = r && restart_may_help(o->g, *end, err), once = once_is_enough(o->g, *end);
     gpu_close(o->g);
     if (o->events)

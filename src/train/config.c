@@ -21,8 +21,7 @@ static const char *place_of(struct job_config *c, struct source from, const stru
     return from.is_file ? arena_printf(c->arena, "%s:%d:%d", from.name, n->line, n->column) : from.name;
 }
 
-/* The i-th of all keys: the shared ones, then those of the kind.  NULL after the last. */
-static const struct config_key *key_at(const struct job_config *c, size_t i)
+const struct config_key *config_key_at(const struct job_config *c, size_t i)
 {
     if (i < n_config_keys)
         return &config_keys[i];
@@ -33,7 +32,7 @@ static const struct config_key *key_at(const struct job_config *c, size_t i)
 const struct config_key *config_key_find(const struct job_config *c, const char *name)
 {
     const struct config_key *k;
-    for (size_t i = 0; (k = key_at(c, i)); i++)
+    for (size_t i = 0; (k = config_key_at(c, i)); i++)
         if (!strcmp(k->name, name))
             return k;
     return NULL;
@@ -321,12 +320,12 @@ static const char *suggest(const struct job_config *c, const char *name)
     const char *dot = strrchr(name, '.');
     size_t section = dot ? (size_t)(dot + 1 - name) : 0;
     struct suggestion near = { .word = name + section };
-    for (size_t i = 0; section && (k = key_at(c, i)); i++)
+    for (size_t i = 0; section && (k = config_key_at(c, i)); i++)
         if (!strncmp(k->name, name, section))
             suggest_try(&near, k->name + section);
     if (near.best)
         return near.best - section;
-    for (size_t i = 0; (k = key_at(c, i)); i++) /* the right name in the wrong section */
+    for (size_t i = 0; (k = config_key_at(c, i)); i++) /* the right name in the wrong section */
         if (!strcmp(strchr(k->name, '.') + 1, name + section))
             return k->name;
     for (size_t i = 0; !section && (s = config_section_at(c, i)); i++)
@@ -474,6 +473,14 @@ int config_set(struct job_config *c, const char *option, const char *key, const 
     if (!str_is_utf8(value))
         return cairn_fail(err, CAIRN_EUSAGE, "%s: %s is not UTF-8", option, k->name);
     return set_key(c, k, arena_strdup(c->arena, option), arena_strdup(c->arena, value), err);
+}
+
+void config_set_list(struct job_config *c, const char *option, const char *key, struct config_list list)
+{
+    const struct config_key *k = config_key_find(c, key);
+    assert(k && k->type == CONFIG_LIST);
+    memcpy(config_value(c, k), &list, sizeof(list));
+    *place_at(c, k) = option;
 }
 
 int config_set_pair(struct job_config *c, const char *pair, struct cairn_error *err)

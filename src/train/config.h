@@ -113,6 +113,7 @@ struct config_run {
 };
 
 struct config_schema;
+struct config_key;
 struct foreign_job;
 
 /* A key that config_read could not take. */
@@ -121,6 +122,12 @@ struct config_trouble {
     int line, column;
     const char *message; /* begins with its place, as every error does */
     const char *hint;    /* may be "" */
+};
+
+/* A key whose paths were found from another folder: as written in the file, and as they are now. */
+struct config_moved {
+    const struct config_key *key;
+    struct config_list was, now; /* a string is a list of one */
 };
 
 struct job_config {
@@ -141,6 +148,9 @@ struct job_config {
     const char *file;                /* read last; NULL: none */
     struct config_trouble *troubles; /* all that config_read found, of which err names the first ones */
     size_t n_troubles;
+    const char *folder; /* that of its relative paths; NULL: the current one */
+    struct config_moved *moved;
+    size_t n_moved;
     const struct foreign_job *foreign; /* the job of another trainer that it was; NULL: none */
     struct arena *arena;
 };
@@ -159,6 +169,15 @@ int config_set(struct job_config *c, const char *option, const char *key, const 
                struct cairn_error *err);
 /* The argument of --set, "train.lr=1e-4". */
 int config_set_pair(struct job_config *c, const char *pair, struct cairn_error *err);
+/* A list from the command line. */
+void config_set_list(struct job_config *c, const char *option, const char *key, struct config_list list);
+/* Call it after the file was read and before options: relative paths of the file belong to this folder, if it exists and is
+ * not the current one.  A file that is only in the current folder is found there.  What config_write writes does not
+ * change, and paths that are set later are written as absolute ones. */
+void config_use_folder(struct job_config *c, const char *folder);
+/* The same for a path that is part of a value. */
+const char *config_find(const struct job_config *c, const char *path);
+const char *config_cwd(struct arena *a); /* the current folder */
 /* Whether the file or an option set the key.  The name must be in the table. */
 bool config_is_set(const struct job_config *c, const char *key);
 /* Where it was set; NULL: nowhere. */
@@ -188,9 +207,13 @@ enum config_type {
     CONFIG_LIST
 };
 
+/* Whether a string, or each of a list, is a path; or may be one or a word. */
+enum config_path { CONFIG_NO_PATH, CONFIG_PATH, CONFIG_MAYBE_PATH };
+
 struct config_key {
     const char *name; /* "train.steps" */
     enum config_type type;
+    enum config_path path;
     size_t at;                /* offset in struct job_config */
     const char *preset;       /* the default, as in a file */
     double least, most;       /* range of a number */
@@ -240,6 +263,11 @@ int config_wrap(const struct job_config *c, const char *key, const char *remedy,
 
 /* The row of a key, by its dotted name; NULL: there is none. */
 const struct config_key *config_key_find(const struct job_config *c, const char *name);
+/* The i-th of all keys: the shared ones, then those of the kind.  NULL after the last. */
+const struct config_key *config_key_at(const struct job_config *c, size_t i);
+/* Address of a key's value as config_write writes it; a string by the key's name. */
+const void *config_written(const struct job_config *c, const struct config_key *k);
+const char *config_written_text(const struct job_config *c, const char *key);
 /* Address of a key's value; the i-th section, those of the kind last, then NULL. */
 void *config_value(const struct job_config *c, const struct config_key *k);
 const struct config_section *config_section_at(const struct job_config *c, size_t i);

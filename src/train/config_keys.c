@@ -35,7 +35,7 @@ const size_t n_config_sections = ARRAY_LEN(config_sections);
 
 const struct config_key config_keys[] = {
     KEY(model.kind, "gpt", "kind of model", .words = config_kinds),
-    KEY(model.path, "", "pretrained model: a folder, a .safetensors file or a run; empty: new random weights"),
+    KEY(model.path, "", "pretrained model: a folder, a .safetensors file or a run; empty: new random weights", IS_PATH),
     KEY(model.quantize, "none", "format of the frozen weights; needs lora.rank", .words = quantizes),
 
     KEY(lora.rank, "0", "rank of the adapters; 0: no LoRA, train all weights", FROM(0, 65536)),
@@ -44,7 +44,7 @@ const struct config_key config_keys[] = {
     KEY(lora.targets, "[]", "names of linear layers, with * and ?; []: every linear layer of the blocks"),
     KEY(lora.plus, "1", "LoRA+: learning rate of the B matrices divided by that of A; 16 is usual, 1 is off",
         ABOVE_0(1000000)),
-    KEY(lora.path, "", "LoRA to start from: a file, a PEFT folder or a run; it gives rank and alpha if they are not set"),
+    KEY(lora.path, "", "LoRA to start from: a file, a PEFT folder or a run; it gives rank and alpha if they are not set", IS_PATH),
 
     KEY(train.steps, "1000", "optimizer steps", UNIT("steps"), FROM(1, MANY)),
     KEY(train.batch, "8", "samples per forward pass", UNIT("samples"), FROM(1, 1000000)),
@@ -99,7 +99,7 @@ const struct config_key config_keys[] = {
     KEY(checkpoint.keep, "3", "newest checkpoints to keep; 0: all", FROM(0, 1000000)),
     KEY(checkpoint.async, "true", "write checkpoints in the background while training goes on"),
 
-    KEY(run.dir, "", "folder of the run; empty: create a new one"),
+    KEY(run.dir, "", "folder of the run; empty: create a new one", IS_PATH),
     KEY(run.name, "", "name of the run in lists and plots; empty: the name of the configuration file"),
 };
 const size_t n_config_keys = ARRAY_LEN(config_keys);

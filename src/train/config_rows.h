@@ -15,6 +15,8 @@
 #define SHARE .below = true, .most = 1 /* 0 is allowed, 1 is not */
 #define ABOVE_0(b) .above = true, .most = (b)
 #define UNIT(u) .unit = (u)
+#define IS_PATH .path = CONFIG_PATH
+#define MAY_BE_PATH .path = CONFIG_MAYBE_PATH
 #define MANY 1000000000
 /* clang-format on */
 

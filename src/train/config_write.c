@@ -37,7 +37,7 @@ static void add_list(struct str *out, const struct config_list *list)
 
 static void add_value(struct str *out, const struct job_config *c, const struct config_key *k)
 {
-    const void *at = config_value(c, k);
+    const void *at = config_written(c, k);
     int word;
     switch (k->type) {
     case CONFIG_INT:

@@ -17,7 +17,7 @@
 static const char *find_files(const struct toolkit *t, const char *name)
 {
     struct os_info info;
-    const char *path = dataset_resolve(name, t->path, t->a);
+    const char *path = dataset_resolve(name, t->path, NULL, t->a);
     return os_info(path, &info) ? hub_find(name, t->a) : path;
 }
 

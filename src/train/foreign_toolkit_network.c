@@ -122,7 +122,7 @@ static int add_start(const struct toolkit *t, const struct toolkit_model *m)
     struct os_info info;
     if (!path || !*path)
         return 0;
-    path = dataset_resolve(path, t->path, t->a);
+    path = dataset_resolve(path, t->path, NULL, t->a);
     if (os_info(path, &info))
         return toolkit_fail(t, key, "set it to a LoRA file, or leave it out", "%.300s does not exist", path);
     bool is_high = str_ends(path, high), is_low = str_ends(path, low);

@@ -92,7 +92,7 @@ static const char *sample_of(const struct toolkit *t, const struct yaml_node *sa
     if (!image)
         image = toolkit_get_in(sample, "ctrl_img_1");
     if (image && *image->text)
-        str_addf(&out, " --i %s", dataset_resolve(toolkit_expand(t, image->text), t->path, t->a));
+        str_addf(&out, " --i %s", dataset_resolve(toolkit_expand(t, image->text), t->path, NULL, t->a));
     return arena_strdup(t->a, out.s);
 }
 

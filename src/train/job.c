@@ -352,7 +352,7 @@ int job_load_saved(struct job *j, const char *const *files, struct cairn_error *
 
 struct checkpoint_model job_checkpoint_model(struct job *j)
 {
-    struct checkpoint_model m = { .model = j->task->model, .base = j->c->model.path };
+    struct checkpoint_model m = { .model = j->task->model, .base = config_written_text(j->c, "model.path") };
     memcpy(m.optim, j->optim, sizeof(m.optim));
     return m;
 }

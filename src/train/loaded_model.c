@@ -2,6 +2,7 @@
 #include "train/loaded_model.h"
 #include "base/str.h"
 #include "train/checkpoint_file.h"
+#include "train/run_folder.h"
 #include "record/runs.h"
 #include "tensor/lora.h"
 #include "os/path.h"
@@ -124,7 +125,10 @@ static int open_config(struct loaded_model *t, struct cairn_error *err)
     struct job *j = &t->job;
     struct config_lora *l = &t->config.lora;
     const struct loaded_place *p = &t->place;
-    struct task_saved saved = { .dir = t->dir, .is_config = true, .loras = p->loras, .n_loras = p->n_loras };
+    struct task_saved saved = t->saved;
+    saved.is_config = true;
+    saved.loras = p->loras;
+    saved.n_loras = p->n_loras;
     *l = (struct config_lora){ .path = "", .targets = l->targets, .plus = 1 }; /* the files have their own */
     t->weights = p->n_loras ? p->loras[0] : t->config.model.path;
     if (job_resolve(j, err))
@@ -163,7 +167,9 @@ static int find_files(struct loaded_model *t, const struct model *m, const char 
 static int open_run(struct loaded_model *t, struct cairn_error *err)
 {
     struct job *j = &t->job;
-    struct task_saved saved = { .dir = t->place.run, .is_run = true, .tokenizer = t->tokenizer };
+    struct task_saved saved = t->saved;
+    saved.dir = t->place.run;
+    saved.is_run = true;
     const char *files[MODEL_SETS];
     if (config_fill(&t->config, err) || job_open_saved(j, &saved, err) ||
         find_files(t, j->task->model, files, err))
@@ -177,7 +183,8 @@ static int open_run(struct loaded_model *t, struct cairn_error *err)
 static int open_model(struct loaded_model *t, struct cairn_error *err)
 {
     struct job *j = &t->job;
-    struct task_saved saved = { .dir = folder_of(&t->arena, t->weights), .tokenizer = t->tokenizer };
+    struct task_saved saved = t->saved;
+    saved.dir = folder_of(&t->arena, t->weights);
     return job_resolve(j, err) || job_open_saved(j, &saved, err) || job_load_saved(j, NULL, err) ? -1 : 0;
 }
 
@@ -188,8 +195,7 @@ int loaded_model_find(struct loaded_model *t, const struct loaded_model_options 
     struct loaded_place *p = &t->place;
     *t = (struct loaded_model){
         .options = { .talk = o->talk, .stop = o->stop },
-        .dir = o->dir,
-        .tokenizer = o->tokenizer,
+        .saved = { .dir = o->dir, .tokenizer = o->tokenizer, .image = o->image, .lora_scale = o->lora_scale },
         .average = o->average,
     };
     config_init(&t->config, &t->arena);
@@ -204,8 +210,13 @@ int loaded_model_find(struct loaded_model *t, const struct loaded_model_options 
         return cairn_hint(err, "in a checkpoint, %s holds the moving average of the weights",
                           CHECKPOINT_MODEL_EMA);
     }
-    if (p->run) /* its config.yaml has all keys, including computed ones */
-        return config_read(&t->config, arena_printf(&t->arena, "%s/config.yaml", p->run), err);
+    if (p->run) { /* its config.yaml has all keys, including computed ones */
+        const char *file = arena_printf(&t->arena, "%s/config.yaml", p->run);
+        if (config_read(&t->config, file, err))
+            return -1;
+        run_folder_use(&t->config, file);
+        return 0;
+    }
     if (!p->config)
         t->weights = t->config.model.path = o->what[0];
     return 0;

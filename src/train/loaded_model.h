@@ -17,6 +17,8 @@ struct loaded_model_options {
     const char *dir;       /* for what is encoded for a model that is not a run's */
     const char *tokenizer; /* a tokenizer.json that overrides the model's; NULL: none */
     bool average;          /* the moving average (EMA) of a run's weights */
+    const char *image;     /* for every prompt, instead of its own; NULL: none */
+    const double *lora_scale; /* the same: strength of the LoRA */
     FILE *talk;
     const volatile sig_atomic_t *stop; /* Ctrl-C; may be NULL */
 };
@@ -35,7 +37,7 @@ struct loaded_model {
     struct train_options options; /* the caller sets the device and its memory */
     struct job job;               /* has the task with the model and the tokenizer */
     struct loaded_place place;
-    const char *dir, *tokenizer;
+    struct task_saved saved; /* what the options say of it */
     bool average;
     const char *weights; /* their file, or the folder if there are several */
     uint64_t step;       /* of the checkpoint; 0: not a checkpoint */

@@ -41,7 +41,9 @@ struct task_saved {
     bool is_config;  /* the model has no LoRA of its own */
     const char *const *loras; /* "FILE" or "FILE:STRENGTH" */
     size_t n_loras;
-    const char *tokenizer; /* a file named by the user; NULL: the model's own */
+    const char *tokenizer;    /* a file named by the user; NULL: the model's own */
+    const char *image;        /* for every prompt, instead of its own; NULL: none */
+    const double *lora_scale; /* the same: strength of the LoRA */
 };
 
 /* s_per_it: seconds per step; tokens_per_s: step_units per second. */

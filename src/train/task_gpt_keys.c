@@ -32,11 +32,11 @@ static const struct config_key keys[] = {
     KEY(model.dropout, "0", "dropout during training", UNIT("share"), SHARE),
     KEY(model.init_std, "0.02", "standard deviation of new weights", ABOVE_0(1)),
 
-    KEY(data.path, "[]", "required: one or more text files, folders of them, .jsonl files or .bin files of tokens"),
+    KEY(data.path, "[]", "required: one or more text files, folders of them, .jsonl files or .bin files of tokens", IS_PATH),
     KEY(data.text_key, "text", "key that holds the text in each line of a .jsonl file"),
-    KEY(data.tokenizer, "bytes", "bytes, bpe (trained on the data) or the path of a tokenizer.json"),
+    KEY(data.tokenizer, "bytes", "bytes, bpe (trained on the data) or the path of a tokenizer.json", MAY_BE_PATH),
     KEY(data.vocab, "4096", "vocabulary size of a BPE tokenizer trained on the data", UNIT("tokens"), FROM(256, 1048576)),
-    KEY(data.val_path, "", "validation data; empty: a share of the data, see val_split"),
+    KEY(data.val_path, "", "validation data; empty: a share of the data, see val_split", IS_PATH),
     KEY(data.val_split, "0.05", "share of the data held out for validation; not used with val_path", UNIT("share"),
         SHARE),
 

@@ -274,7 +274,7 @@ static int open_batches(struct wan_job *t, const struct validation_split *split,
 
 static int open_caches(struct wan_job *t, struct cairn_error *err)
 {
-    struct video_cache_options o = { .needs = needs_of(t) };
+    struct video_cache_options o = { .needs = needs_of(t), .folder = config_of(t)->folder };
     struct validation_split split;
     if (cache_folders(t, &o, err))
         return -1;

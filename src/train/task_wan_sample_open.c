@@ -262,8 +262,12 @@ static int list_prompts(struct wan_job *t, const struct task_saved *saved, struc
     s->made = ARENA_NEW(t->task.env.arena, struct sample_file, s->n + 1);
     s->images = ARENA_NEW(t->task.env.arena, float *, s->n + 1);
     s->said = ARENA_NEW(t->task.env.arena, bool, s->n + 1);
-    for (size_t i = 0; i < s->n; i++)
-        set_size(t, &preset, &s->prompts[i]);
+    for (size_t i = 0; i < s->n; i++) {
+        struct sample_prompt *p = &s->prompts[i];
+        set_size(t, &preset, p);
+        p->image = saved && saved->image ? saved->image : p->image;
+        p->lora_scale = saved && saved->lora_scale ? *saved->lora_scale : p->lora_scale;
+    }
     return 0;
 }
 

@@ -94,6 +94,7 @@ int job_write_info(struct job *j, enum run_state state, struct cairn_error *err)
         .model = j->task->ops->label(j->task, &a),
         .device = gpu_info(j->o->g)->name,
         .workaround = j->o->workaround,
+        .folder = j->c->folder ? j->c->folder : config_cwd(&j->arena),
         .cairn_version = j->o->version,
         .parameters = model_parameters(j->task->model),
         .steps = (uint64_t)j->c->train.steps,

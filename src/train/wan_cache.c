@@ -189,6 +189,7 @@ int wan_cache_dataset(const struct job_config *c, const struct dataset_progress 
     bool is_22 = vae.version == 22;
     struct dataset_options o = {
         .config = dataset_file(k),
+        .folder = c->folder,
         .paths = k->data.path.item,
         .n_paths = k->data.path.n,
         .resolutions = sizes,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/wan_prompts.h"
+#include "base/str.h"
 
 #include <string.h>
 
@@ -14,9 +15,18 @@ static const char *with_trigger(const char *text, const char *trigger, struct ar
                         with_trigger(at + strlen(place), trigger, a));
 }
 
+/* Those of the command line belong to the current folder. */
+static bool is_typed(const struct job_config *c)
+{
+    const char *place = config_place(c, "sample.prompts");
+    return place && str_starts(place, "--");
+}
+
 static void complete(const struct job_config *c, struct sample_prompt *p, size_t index, struct arena *a)
 {
     const struct wan_keys *k = wan_keys(c);
+    if (p->image && !is_typed(c))
+        p->image = config_find(c, p->image);
     p->text = with_trigger(p->text, k->data.trigger, a);
     if (!p->negative)
         p->negative = k->sample.negative;

@@ -22,6 +22,7 @@ struct video_cache {
 /* A latents file, and the text files that it may go with. */
 struct candidate {
     const char *name, *path;
+    const char *order;            /* its path, or the part of it below the folder of the options */
     const char *text, *clip_text; /* paths; NULL: not there */
     struct video_use use;
 };
@@ -100,6 +101,8 @@ static void list_name(struct listing *l, const char *dir, const char *name)
                                .path = arena_printf(l->arena, "%s/%s", dir, name),
                                .text = text_path(l, dir, name, n.stem),
                                .clip_text = text_path(l, dir, name, n.clip_stem) };
+        size_t below = l->o->folder && str_starts(c.path, l->o->folder) ? strlen(l->o->folder) : 0;
+        c.order = below && c.path[below] == '/' ? c.path + below + 1 : c.path;
         c.use = use_of(l->o, c.path);
         if (!c.use.repeats)
             skip(&l->info->unwanted, name);
@@ -241,7 +244,7 @@ static int drop_damaged(struct video_cache *c, const struct cairn_error *why, st
 static int by_path(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
-    return strcmp(x->path, y->path);
+    return strcmp(x->order, y->order);
 }
 
 static int read_headers(struct video_cache *c, struct listing *l, const struct video_needs *needs,

@@ -20,6 +20,8 @@ struct video_cache_wanted {
 struct video_cache_options {
     const char *const *paths; /* folders */
     size_t n_paths;
+    const char
+        *folder; /* items below it have the order that they would have by paths relative to it; NULL: none */
     const struct video_cache_wanted
         *wanted; /* in the order of their paths' bytes; NULL: all of the folders, once */
     size_t n_wanted;
