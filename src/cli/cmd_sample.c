@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
 #include "base/str.h"
 #include "cli/commands.h"
 #include "cli/messages.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/stop.h"
+#include "os/file.h"
+#include "os/info.h"
 #include "report/samples.h"
 #include "start/sample.h"
 #include "start/watch_calls.h"
@@ -25,6 +29,7 @@ struct options {
     double scale; /* of the LoRA, where an option says it */
     struct opt_list loras;
     bool no_lora;
+    bool made_dir; /* the folder for the files is new */
 };
 
 /* For a terminal: keeps newlines and tabs, replaces other control characters. */
@@ -48,6 +53,7 @@ static struct sample_options options_of(const struct options *w, const struct jo
         .temperature = w->temperature ? strtod(w->temperature, NULL) : k->sample.temperature,
         .top_k = w->top_k >= 0 ? (size_t)w->top_k : (size_t)k->sample.top_k,
         .seed = sample_seed(seed, index),
+        .stop = w->start.model.stop,
     };
 }
 
@@ -117,7 +123,7 @@ static int adjust_video(const struct options *w, struct job_config *c, struct ca
 
 static int adjust(void *ctx, struct job_config *c, struct cairn_error *err)
 {
-    const struct options *w = ctx;
+    struct options *w = ctx;
     bool video = task_of(c) == &task_wan;
     bool of_video = w->size || w->steps || w->cfg || w->negative || w->start.model.image || w->lora_scale ||
                     w->out || w->no_lora || w->loras.n;
@@ -125,7 +131,10 @@ static int adjust(void *ctx, struct job_config *c, struct cairn_error *err)
     if (video ? of_text : of_video)
         return cairn_fail(err, CAIRN_EUSAGE, "%s is a model of %s; an option is for the other kind",
                           w->start.model.what[0], video ? "videos" : "text");
-    return video ? adjust_video(w, c, err) : 0;
+    if (!video)
+        return 0;
+    w->made_dir = !os_is_folder(w->start.model.dir); /* before anything that takes long */
+    return file_make_dir(w->start.model.dir, 0777, err) || adjust_video(w, c, err) ? -1 : 0;
 }
 
 static int sample_video(const struct options *w, struct loaded_model *t, struct cairn_error *err)
@@ -155,11 +164,17 @@ static int run_sample(struct options *w)
     w->start.model.talk = stderr;
     w->start.model.dir = w->out ? w->out : "samples";
     w->start.messages = &stderr_messages;
+    w->start.model.stop = stop_catch();
     w->start.adjust = adjust;
     w->start.ctx = w;
     int r = start_sample_open(&t, &w->start, &err) ||
             (t.job.task->ops == &task_wan ? sample_video(w, &t, &err) : sample(w, &t, &a, &err));
+    bool stopped = r && *w->start.model.stop;
     start_sample_close(&t);
+    if (r && w->made_dir)
+        os_remove_dir(w->start.model.dir); /* unless something is in it */
+    if (stopped)
+        return stop_end("samples that were complete are kept");
     return r ? print_error(&err) : EXIT_FINE;
 }
 

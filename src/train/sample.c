@@ -141,6 +141,8 @@ int sampler_run(struct sampler *s, const char *prompt, const struct sample_optio
     if (start(s, prompt, err))
         return -1;
     while (n < o->tokens) {
+        if (o->stop && *o->stop)
+            return cairn_fail(err, CAIRN_EIO, "interrupted");
         int id = draw(s, o, &state);
         if (id == tokenizer_end_of_text(s->t) && n)
             break;

@@ -5,12 +5,14 @@
 
 #include "nn/gpt_work.h"
 #include "text/tokenizer.h"
+#include <signal.h>
 
 struct sample_options {
     size_t tokens;
     double temperature; /* 0: always the most likely */
     size_t top_k;       /* only the k most likely; 0: all */
     uint64_t seed;
+    const volatile sig_atomic_t *stop; /* Ctrl-C; may be NULL */
 };
 
 /* Seed for a run's prompt, so that the same model generates the same text. */

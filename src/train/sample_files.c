@@ -75,6 +75,8 @@ static int start(void *ctx, const struct vae_size *size, double fps, struct cair
 static int frame(void *ctx, size_t number, const struct picture *p, struct cairn_error *err)
 {
     struct output *o = ctx;
+    if (o->f->stop && *o->f->stop)
+        return cairn_fail(err, CAIRN_EIO, "interrupted");
     progress_add(&o->progress, 1);
     if (!is_one_picture(o))
         return clip_writer_add(o->writer, p, err);

@@ -6,6 +6,7 @@
 
 #include "encode/decode.h"
 #include "train/task_wan.h"
+#include <signal.h>
 
 struct sample_file {
     const char *dir;
@@ -15,8 +16,9 @@ struct sample_file {
     int64_t seed;
     double fps; /* 0: that of the model */
     enum wan_sample_format format;
-    FILE *talk;        /* for a line of progress, "decoding sample 2 of 4"; may be NULL */
-    const char *doing; /* its beginning */
+    FILE *talk;                        /* for a line of progress, "decoding sample 2 of 4"; may be NULL */
+    const char *doing;                 /* its beginning */
+    const volatile sig_atomic_t *stop; /* Ctrl-C; may be NULL */
     /* Filled in. */
     char name[64];
     size_t width, height, frames;

@@ -191,6 +191,7 @@ static void write_all(struct wan_job *t, float *const *latents, const char *dir,
                                  .fps = p->fps,
                                  .format = t->keys.sample.format,
                                  .talk = t->task.env.talk,
+                                 .stop = t->task.env.stop,
                                  .doing = name_of(t, i, "decoding sample", name) };
         if (!latents[i])
             continue;

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "encode/encode_image.h"
 #include "gpu/pool.h"
+#include "nn/vae.h"
 #include "os/info.h"
 #include "tensor/lora.h"
 #include "train/task_wan_inside.h"
@@ -89,23 +90,39 @@ struct decode_options wan_sample_vae(const struct wan_job *t)
     };
 }
 
+static bool is_i2v(const struct wan_job *t)
+{
+    return t->shape.in > t->shape.out;
+}
+
+/* What can be said of a prompt's image without reading it. */
+static int check_image(const struct wan_job *t, const struct sample_prompt *p, struct cairn_error *err)
+{
+    struct os_info info;
+    if (is_i2v(t) && !p->image) {
+        cairn_fail(err, CAIRN_EUSAGE, "an image-to-video model needs an image for each prompt");
+        return cairn_hint(err, "add --i FILE to the prompt, or --image FILE to cairn sample");
+    }
+    if (!p->image)
+        return 0;
+    if (!is_i2v(t) && t->kind != WAN_TI2V_5B)
+        return cairn_fail(err, CAIRN_EUSAGE, "%s: a text-to-video model takes no image", p->image);
+    return os_info(p->image, &info) ? cairn_fail_errno(err, "%s", p->image) : 0;
+}
+
 /* Image-to-video: a mask and the latents of the clip with grey behind the image.  TI2V: the latents of the image. */
 int wan_sample_image(struct wan_job *t, size_t i, struct cairn_error *err)
 {
     const struct sample_prompt *p = &t->samples.prompts[i];
     struct wan_size l = wan_sample_size(t, p);
-    bool i2v = t->shape.in > t->shape.out;
+    bool i2v = is_i2v(t);
     size_t area = l.height * l.width, channel = i2v ? l.frames * area : area;
     struct vae_size size = { i2v ? p->frames : 1, p->height, p->width };
     struct decode_options o = wan_sample_vae(t);
-    if (i2v && !p->image) {
-        cairn_fail(err, CAIRN_EUSAGE, "an image-to-video model needs an image for each prompt");
-        return cairn_hint(err, "add --i FILE to the prompt");
-    }
+    if (check_image(t, p, err))
+        return -1;
     if (!p->image || t->samples.images[i])
         return 0;
-    if (!i2v && t->kind != WAN_TI2V_5B)
-        return cairn_fail(err, CAIRN_EUSAGE, "%s: a text-to-video model takes no image", p->image);
     size_t mask = i2v ? MASK_CHANNELS : 0, channels = i2v ? t->shape.in - t->shape.out : t->shape.out;
     CLEANUP(mem_free) float *at = malloc(channels * channel * sizeof(float));
     if (!at)
@@ -146,6 +163,11 @@ static int encode_texts(struct wan_job *t, const char *dir, struct cairn_error *
     const struct task_env *e = &t->task.env;
     CLEANUP(cache_result_release) struct cache_result result = { 0 };
     struct cache_job job;
+    if (!t->keys.model.text_encoder_path[0]) {
+        cairn_fail(err, CAIRN_EUSAGE,
+                   "model.text_encoder_path is not set, which encodes prompts that are not cached");
+        return cairn_hint(err, "set it in the configuration, or add --set model.text_encoder_path=FILE");
+    }
     if (wan_cache_prompts(config_of(t), t->samples.prompts, t->samples.n, e->nn->g, e->arena, &job, err))
         return -1;
     job.budget = e->budget_bytes;
@@ -153,7 +175,11 @@ static int encode_texts(struct wan_job *t, const char *dir, struct cairn_error *
     job.talk = e->talk;
     job.sink = e->sink;
     job.stop = e->stop;
-    return cache_prompts_run(&job, dir, &result, err);
+    if (!cache_prompts_run(&job, dir, &result, err))
+        return 0;
+    if (!err->hint[0] && !wan_sample_is_stopped(t))
+        cairn_hint(err, "model.text_encoder_path and model.tokenizer_path encode the prompts");
+    return -1;
 }
 
 void wan_samples_say_off(struct wan_job *t, const char *why)
@@ -255,8 +281,10 @@ static int list_prompts(struct wan_job *t, const struct task_saved *saved, struc
     if (wan_prompts(config_of(t), t->task.env.arena, &s->prompts, &s->n, err) || parse_loras(t, saved, err) ||
         check_own_loras(t, err))
         return -1;
-    if (t->keys.sample.size[0] && wan_pixels_parse(t->keys.sample.size, &preset, err))
-        return -1;
+    if (t->keys.sample.size[0] && wan_pixels_parse(t->keys.sample.size, &preset, err)) {
+        const char *place = config_place(config_of(t), "sample.size");
+        return cairn_wrap(err, "%s", place && str_starts(place, "--") ? place : "sample.size");
+    }
     if (!preset.width)
         preset = (struct wan_pixels){ 832, 480, 33 };
     s->made = ARENA_NEW(t->task.env.arena, struct sample_file, s->n + 1);
@@ -271,6 +299,31 @@ static int list_prompts(struct wan_job *t, const struct task_saved *saved, struc
     return 0;
 }
 
+/* Before the base is loaded, which takes long. */
+static int check_vae(const struct wan_job *t, struct cairn_error *err)
+{
+    const char *path = t->keys.model.vae_path;
+    struct vae_info info;
+    if (!path[0]) {
+        cairn_fail(err, CAIRN_EUSAGE, "model.vae_path is not set, which decodes samples");
+        return cairn_hint(err, "set it in the configuration, or add --set model.vae_path=FILE");
+    }
+    if (t->shape.clip_width)
+        return cairn_fail(err, CAIRN_EUSAGE,
+                          "the model needs CLIP features of an image, which cairn cannot make");
+    if (vae_read_info(path, &info, err)) {
+        if (!err->hint[0])
+            cairn_hint(err, "model.vae_path takes the VAE of Wan: a file or a folder");
+        return cairn_wrap(err, "model.vae_path");
+    }
+    if (info.channels == t->shape.out)
+        return 0;
+    cairn_fail(err, CAIRN_EUSAGE,
+               "model.vae_path: the latents of %s have %zu channels, those of the model %zu", path,
+               info.channels, t->shape.out);
+    return cairn_hint(err, "ti2v-5B needs Wan2.2_VAE.pth, all other models Wan2.1_VAE.pth");
+}
+
 int wan_samples_open(struct wan_job *t, struct cairn_error *err)
 {
     const struct task_env *e = &t->task.env;
@@ -283,10 +336,8 @@ int wan_samples_open(struct wan_job *t, struct cairn_error *err)
         return -1;
     if (e->only_plan)
         return 0;
-    if (!t->keys.model.vae_path[0])
-        wan_samples_say_off(t, "model.vae_path is not set, which decodes them");
-    else if (t->shape.clip_width)
-        wan_samples_say_off(t, "the model needs CLIP features of an image, which cairn cannot make");
+    if (check_vae(t, &why))
+        wan_samples_say_off(t, arena_printf(e->arena, "%s%s%s", why.msg, why.hint[0] ? "; " : "", why.hint));
     else if (prepare_texts(t, e->dir, &why)) {
         if (e->stop && *e->stop) {
             *err = why;
@@ -298,13 +349,6 @@ int wan_samples_open(struct wan_job *t, struct cairn_error *err)
         if (wan_sample_image(t, i, &why))
             wan_sample_say_failed(t, i, &why);
     return 0;
-}
-
-static int lacks_vae(const struct wan_job *t, struct cairn_error *err)
-{
-    cairn_fail(err, CAIRN_EUSAGE, "%s: model.vae_path is not set, which decodes samples",
-               config_of(t)->file ? config_of(t)->file : "the configuration");
-    return cairn_hint(err, "set it there, or add --set model.vae_path=FILE");
 }
 
 int wan_samples_open_saved(struct wan_job *t, const struct task_saved *saved, struct cairn_error *err)
@@ -320,17 +364,18 @@ int wan_samples_open_saved(struct wan_job *t, const struct task_saved *saved, st
         cairn_fail(err, CAIRN_EUSAGE, "there is no prompt");
         return cairn_hint(err, "give one with --prompt, or set sample.prompts in the configuration");
     }
-    if (!k->model.vae_path[0])
-        return lacks_vae(t, err);
-    if (t->shape.clip_width)
-        return cairn_fail(err, CAIRN_EUSAGE,
-                          "the model needs CLIP features of an image, which cairn cannot make");
-    if (prepare_texts(t, saved->dir, err))
-        return -1;
+    if (check_vae(t, err)) {
+        const char *place = config_place(config_of(t), "model.vae_path");
+        place = place ? place : config_of(t)->file;
+        return place ? cairn_wrap(err, "%s", place) : -1;
+    }
+    for (size_t i = 0; i < t->samples.n; i++)
+        if (check_image(t, &t->samples.prompts[i], err))
+            return cairn_wrap(err, "prompt %zu", i);
     for (size_t i = 0; i < t->samples.n; i++)
         if (wan_sample_image(t, i, err))
             return cairn_wrap(err, "prompt %zu", i);
-    return 0;
+    return prepare_texts(t, saved->dir, err);
 }
 
 void wan_samples_close(struct wan_job *t)

@@ -149,6 +149,11 @@ static int run_model(struct generation *g, size_t base, double time, const float
                : 0;
 }
 
+static int check_stop(const struct generation *g, struct cairn_error *err)
+{
+    return g->c->stop && *g->c->stop ? cairn_fail(err, CAIRN_EIO, "interrupted") : 0;
+}
+
 /* velocity = that of the prompt, led away from that of the negative prompt. */
 static int predict(struct generation *g, const float *latents, size_t base, double time,
                    struct cairn_error *err)
@@ -163,7 +168,7 @@ static int predict(struct generation *g, const float *latents, size_t base, doub
     g->put = at_least(g->put, n);
     if (cfg != 1 && n == 1) {
         g->put = 0;
-        if (run_model(g, base, time, g->c->negative, 1, away, err))
+        if (check_stop(g, err) || run_model(g, base, time, g->c->negative, 1, away, err))
             return -1;
     }
     for (size_t i = 0; cfg != 1 && i < g->values; i++)
@@ -176,10 +181,8 @@ static int take_step(struct generation *g, size_t step, float *latents, struct c
     const struct wan_clip *c = g->c;
     double time = solver_timestep(g->solver, step), seconds;
     size_t base = g->m->model.n_bases > 1 && time >= 1000 * c->boundary ? 1 : 0;
-    if (c->stop && *c->stop)
-        return cairn_fail(err, CAIRN_EIO, "interrupted");
-    if (task_use_base(g->task, base, &seconds, err) || (seconds > 0 && wan_adapters_apply(g->m, base, err)) ||
-        predict(g, latents, base, time, err))
+    if (check_stop(g, err) || task_use_base(g->task, base, &seconds, err) ||
+        (seconds > 0 && wan_adapters_apply(g->m, base, err)) || predict(g, latents, base, time, err))
         return -1;
     solver_step(g->solver, latents, g->velocity);
     set_clean_frame(g, latents);

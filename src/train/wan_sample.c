@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/wan_sample.h"
-#include "base/file.h"
 #include "train/task_wan_inside.h"
 
 static int shrink(void *to, struct cairn_error *why)
@@ -15,7 +14,7 @@ int wan_sample_saved(struct loaded_model *model, const char *dir, const struct s
     struct wan_job *t = (struct wan_job *)model->job.task;
     t->samples.shrink = shrink;
     t->samples.shrink_to = &model->job;
-    if (file_make_dir(dir, 0777, err) || wan_samples_make(t, dir, model->step, err))
+    if (wan_samples_make(t, dir, model->step, err))
         return -1;
     *made = t->samples.made;
     *n_made = t->samples.n_made;

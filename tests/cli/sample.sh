@@ -152,6 +152,22 @@ what_is_not_there()
     err_has 'empty has no model.safetensors'
 }
 
+# In the background a shell ignores SIGINT.
+interrupted()
+{
+    "$cairn" sample run -d cpu -p stone -n 10000000 >"$out" 2>"$err" &
+    local pid=$!
+    for _ in {1..200}; do
+        grep -q 'on cpu' "$err" && break
+        sleep 0.05
+    done
+    kill -TERM "$pid"
+    status=0
+    wait "$pid" || status=$?
+    status_is 143
+    err_has interrupted
+}
+
 it helps
 it what_the_run_wrote_itself
 it what_a_lora_wrote
@@ -161,4 +177,5 @@ it the_mean_of_the_weights
 it a_vocabulary_larger_than_the_tokenizer
 it a_model_without_a_run
 it what_is_not_there
+it interrupted
 finish

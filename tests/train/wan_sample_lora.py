@@ -162,7 +162,7 @@ def what_is_not_known():
                                 (('base.yaml', '--config=base.yaml'), 2, ('one configuration',)),
                                 (('run', 'run'), 2, ('only one model',)),
                                 (('bare.yaml',), 2, ('bare.yaml: model.path is not set',)),
-                                (('base.yaml', '--set=model.vae_path='), 2, ('base.yaml: model.vae_path is not set', '--set model.vae_path')),
+                                (('base.yaml', '--set=model.vae_path='), 2, ('model.vae_path is not set', '--set model.vae_path')),
                                 (('mine.safetensors', '--config=base.yaml', '--ema'), 2, ('--ema needs a run',))):
         done, _ = HOME.sample(*what)
         if done.returncode != status or any(word not in done.stderr for word in words) or 'loaded in' in done.stderr:
