@@ -132,8 +132,8 @@ int start_cache_run(struct start_cache *s, const struct start_cache_options *o, 
     const struct wan_keys *k = wan_keys(&s->config);
     if ((!k->model.vae_path[0] || !k->model.text_encoder_path[0]) && start_check_weights(&s->config, err))
         return -1;
-    if (dataset_check(s->dataset, err) || open_device(s, o, a, &budget, err) ||
-        wan_cache_job(&s->config, s->dataset, s->g, a, &job, err))
+    if (wan_cache_check_clip(&s->config, err) || dataset_check(s->dataset, err) ||
+        open_device(s, o, a, &budget, err) || wan_cache_job(&s->config, s->dataset, s->g, a, &job, err))
         return -1;
     if (s->assumed_task)
         message_say(o->messages,

@@ -207,8 +207,8 @@ static int find_kind(const struct toolkit *t, struct toolkit_model *m)
     if (a->task && !strcmp(a->task, "i2v-14B"))
         return toolkit_refuse(
             t, "model.arch",
-            "use wan22_14b_i2v, or caches of musubi-tuner with a configuration of cairn's own",
-            "wan21_i2v needs CLIP features of the images, which cairn cannot make");
+            "use wan22_14b_i2v, which needs none, or caches of musubi-tuner with a configuration of cairn's own",
+            "wan21_i2v needs the CLIP vision encoder, which cairn does not have");
     m->task = a->task ? a->task : size_of_21(arch, name);
     m->experts = str_ends(m->task, "-A14B");
     m->blocks = !strcmp(m->task, "t2v-1.3B") || !strcmp(m->task, "ti2v-5B") ? 30 : 40;

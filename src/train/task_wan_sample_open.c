@@ -299,6 +299,18 @@ static int list_prompts(struct wan_job *t, const struct task_saved *saved, struc
     return 0;
 }
 
+/* Wan 2.1 I2V attends to the features of its image. */
+static int check_clip(const struct wan_job *t, struct cairn_error *err)
+{
+    if (!t->shape.clip_width)
+        return 0;
+    cairn_fail(err, CAIRN_EUSAGE, "%s: samples of %s need the CLIP vision encoder, which cairn does not have",
+               t->files.bases[0].path, wan_task_info(t->kind)->title);
+    return cairn_hint(
+        err, "Wan 2.2 I2V (i2v-A14B, ti2v-5B) needs none; LoRAs of Wan 2.1 I2V can be sampled with ComfyUI "
+             "or musubi-tuner");
+}
+
 /* Before the base is loaded, which takes long. */
 static int check_vae(const struct wan_job *t, struct cairn_error *err)
 {
@@ -308,9 +320,6 @@ static int check_vae(const struct wan_job *t, struct cairn_error *err)
         cairn_fail(err, CAIRN_EUSAGE, "model.vae_path is not set, which decodes samples");
         return cairn_hint(err, "set it in the configuration, or add --set model.vae_path=FILE");
     }
-    if (t->shape.clip_width)
-        return cairn_fail(err, CAIRN_EUSAGE,
-                          "the model needs CLIP features of an image, which cairn cannot make");
     if (vae_read_info(path, &info, err)) {
         if (!err->hint[0])
             cairn_hint(err, "model.vae_path takes the VAE of Wan: a file or a folder");
@@ -336,7 +345,7 @@ int wan_samples_open(struct wan_job *t, struct cairn_error *err)
         return -1;
     if (e->only_plan)
         return 0;
-    if (check_vae(t, &why))
+    if (check_clip(t, &why) || check_vae(t, &why))
         wan_samples_say_off(t, arena_printf(e->arena, "%s%s%s", why.msg, why.hint[0] ? "; " : "", why.hint));
     else if (prepare_texts(t, e->dir, &why)) {
         if (e->stop && *e->stop) {
@@ -364,6 +373,8 @@ int wan_samples_open_saved(struct wan_job *t, const struct task_saved *saved, st
         cairn_fail(err, CAIRN_EUSAGE, "there is no prompt");
         return cairn_hint(err, "give one with --prompt, or set sample.prompts in the configuration");
     }
+    if (check_clip(t, err))
+        return -1;
     if (check_vae(t, err)) {
         const char *place = config_place(config_of(t), "model.vae_path");
         place = place ? place : config_of(t)->file;

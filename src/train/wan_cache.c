@@ -238,19 +238,40 @@ int wan_cache_assume_task(struct job_config *c, bool *assumed, struct cairn_erro
     return config_set(c, "the default", "model.task", *assumed ? "t2v-A14B" : "ti2v-5B", err);
 }
 
-/* Image-to-video models read the first frame's latents beside the noisy ones. */
-static int read_wants_image(const struct job_config *c, bool *wants, struct cairn_error *err)
+/* Image-to-video models read the first frame's latents beside the noisy ones, and those of Wan 2.1 its CLIP features. */
+static int read_wants(const struct job_config *c, bool *image, bool *clip, struct cairn_error *err)
 {
     const struct wan_keys *k = wan_keys(c);
     struct wan_request r = { c->model.path, k->model.high_noise_path, "", "auto", (size_t)k->model.heads };
     CLEANUP(wan_files_release) struct wan_files files = { 0 };
-    *wants = str_starts(k->model.task, "i2v");
+    *image = str_starts(k->model.task, "i2v");
+    *clip = str_eq(k->model.task, "i2v-14B");
     if (k->model.task[0])
         return 0;
     if (wan_find(&r, &files, err))
         return cairn_hint(err, "caches need the transformer only for its kind: set model.task instead");
-    *wants = files.n && files.bases[0].info.shape.in > files.bases[0].info.shape.out;
+    const struct wan_shape *s = files.n ? &files.bases[0].info.shape : NULL;
+    *image = s && s->in > s->out;
+    *clip = s && s->clip_width;
     return 0;
+}
+
+static int lacks_clip(const struct job_config *c, struct cairn_error *err)
+{
+    cairn_fail(err, CAIRN_EUSAGE,
+               "%s: caches for Wan 2.1 I2V need the CLIP vision encoder, which cairn does not have",
+               c->model.path[0] ? c->model.path : "model.task");
+    return cairn_hint(err,
+                      "Wan 2.2 I2V (i2v-A14B, ti2v-5B) needs none; for Wan 2.1 I2V, make the caches with "
+                      "musubi-tuner (--i2v --clip FILE) and set data.path to them");
+}
+
+int wan_cache_check_clip(const struct job_config *c, struct cairn_error *err)
+{
+    bool image, clip;
+    if (read_wants(c, &image, &clip, err))
+        return -1;
+    return clip ? lacks_clip(c, err) : 0;
 }
 
 static int need_path(const char *path, const char *key, const char *option, const char *what,
@@ -267,11 +288,8 @@ int wan_cache_check(const struct job_config *c, const struct video_needs *needs,
     const struct wan_keys *k = wan_keys(c);
     struct vae_info vae;
     struct umt5_info text;
-    if (needs->clip && !dataset_file(k) && !k->cache.dir[0]) { /* else they may be musubi-tuner's */
-        cairn_fail(err, CAIRN_EUSAGE, "the model needs CLIP features of the images, which cairn cannot make");
-        return cairn_hint(err,
-                          "make the caches with musubi-tuner (--i2v --clip FILE); set data.path to them");
-    }
+    if (needs->clip && !dataset_file(k) && !k->cache.dir[0]) /* else they may be musubi-tuner's */
+        return lacks_clip(c, err);
     if (read_vae(c, &vae, err) || read_text_encoder(c, &text, err))
         return -1;
     if (k->model.vae_path[0] && needs->channels && vae.channels != needs->channels) {
@@ -343,10 +361,10 @@ int wan_cache_job(const struct job_config *c, const struct dataset *d, struct gp
     const struct wan_keys *k = wan_keys(c);
     struct sample_prompt *prompts;
     size_t n;
-    bool wants_image;
+    bool wants_image, wants_clip;
     if (need_path(k->model.vae_path, "model.vae_path", "--vae", "latents", err) ||
         wan_prompts(c, a, &prompts, &n, err) || wan_cache_prompts(c, prompts, n, g, a, out, err) ||
-        read_wants_image(c, &wants_image, err))
+        read_wants(c, &wants_image, &wants_clip, err))
         return -1;
     out->dataset = d;
     out->vae =

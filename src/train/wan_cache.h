@@ -24,6 +24,8 @@ int wan_cache_dataset(const struct job_config *c, const struct dataset_progress 
 int wan_cache_largest(const struct job_config *c, struct arena *a, const char **out, struct cairn_error *err);
 /* Fails if the encoders are not those of the model: before its caches are replaced. */
 int wan_cache_check(const struct job_config *c, const struct video_needs *needs, struct cairn_error *err);
+/* Fails if the model needs CLIP features, which cairn cannot make. */
+int wan_cache_check_clip(const struct job_config *c, struct cairn_error *err);
 /* Fails if a dataset wants to be trained on in a way that is not possible, such as with a mask. */
 int wan_cache_check_use(const struct dataset *d, struct cairn_error *err);
 /* Fills in what follows from the configuration and the device; the caller adds messages, budgets and the stop flag.  g

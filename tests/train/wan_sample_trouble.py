@@ -7,7 +7,7 @@ import time
 
 import tap
 from training import CAIRN, PATIENCE
-from wanjobs import DATA, I2V_CACHES, I2V_CLIP, T2V, write_model
+from wanjobs import DATA, T2V, noise, write_item, write_model
 from wanmedia import UMT5, VAE, MediaHome, write_png
 
 VAE_22 = f'{DATA}/vae/vae22_a.weights.safetensors'
@@ -89,6 +89,20 @@ def prompts():
     yield from HOME.refused('run', ('--prompt=a', '--out=job.yaml/x'), 1, 'job.yaml/x')
 
 
+def clip_features():
+    """Wan 2.1 I2V is trained on caches of musubi-tuner, but not sampled."""
+    model = write_model(f'{HOME.path}/clip.safetensors', image_channels=20, clip=32)
+    rows = 257
+    write_item(f'{HOME.path}/clips', 'a', more={'latents_image_2x4x4_float32': noise((20, 2, 4, 4), 'image'), 'clip_float32': noise((rows, 32), 'clip')})
+    keys = {k.replace('.', '__'): v for k, v in HOME.encoders().items()}
+    done = HOME.train('clip', **{**keys, 'model__path': model, 'model__heads': 2, 'data__path': 'clips', 'train__steps': 1, 'train__warmup': 0,
+                                 'sample__every': 1, 'sample__prompts': "['a --i media/stone.png']"})
+    words = 'need the CLIP vision encoder', 'Wan 2.2 I2V', 'musubi-tuner'
+    if done.returncode or any(word not in done.stderr for word in words) or done.stderr.count('no samples: ') != 1:
+        yield f'exit {done.returncode}: {done.stderr}'
+    yield from HOME.refused('clip', ('--image=media/stone.png',), 2, *words)
+
+
 def interrupted():
     """In the middle of the steps, and while the VAE decodes: the program ends by the signal, and no file is there."""
     for out, options, words in (('steps', ('--steps=1000', '--size=64x64x17'), 'on cpu'), ('frames', ('--steps=1', '--size=128x128x41', '--cfg=1'), 'frame 1 of')):
@@ -114,4 +128,4 @@ def interrupted():
 
 
 with HOME:
-    tap.run([images, encoders, prompts, interrupted])
+    tap.run([images, encoders, prompts, clip_features, interrupted])
