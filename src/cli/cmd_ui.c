@@ -140,10 +140,12 @@ int cmd_ui(int argc, char **argv)
     const struct opt_row rows[] = {
         OPT_INT('p', "port", &o.web.port, "N",
                 "listen on this port, or the next of ten that is free (default 22476)"),
-        OPT_STR(0, "listen", &o.web.listen, "ADDR|unix:PATH",
-                "listen on this address instead of the loopback (needs --host), or on a Unix socket"),
+        OPT_STR(
+            0, "listen", &o.web.listen, "ADDR",
+            "listen on this address instead of the loopback (needs --host), or on a Unix socket, unix:PATH"),
         OPT_LIST(0, "host", &hosts, "NAME", "also answer under this name, as a browser sends it"),
-        OPT_LIST(0, "folder", &folders, "NAME=DIR[:ro]", "show this folder; :ro: and change nothing in it"),
+        OPT_LIST(0, "folder", &folders, "NAME=DIR",
+                 "show this folder under that name; NAME=DIR:ro: and change nothing in it"),
         OPT_FLAG(0, "read-only", &o.web.read_only, "change nothing; with --url: a link for watching only"),
         OPT_FLAG(0, "no-run", &o.web.no_run, "run no commands that a page names"),
         OPT_FLAG(0, "allow-run", &o.web.allow_run, "with --listen: run commands and take files all the same"),

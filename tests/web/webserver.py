@@ -63,9 +63,12 @@ class Server:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        self.stop()
+    def __exit__(self, kind=None, *_):
+        status = self.stop()
+        said = self.said() if status else ''
         shutil.rmtree(self.home, ignore_errors=True)
+        if status and not kind:
+            raise RuntimeError(f'the server ended with {status}: {said}')
 
     # ---- the process ----
 
