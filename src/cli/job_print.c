@@ -183,7 +183,9 @@ void job_print_row(const struct job_session *s, const struct job_row *row, const
         json_add_int(v, "schema", 1);
         report_job(s->state, row, true, json_add_object(v, "job"));
         print_report(v);
-    } else
+    } else if (!what && row->want != JOB_WANT_NOTHING)
+        printf("%s %s: asked to %s\n", row->uid, row->name, job_want_name(row->want));
+    else
         printf("%s %s: %s\n", row->uid, row->name, what ? what : job_state_name(row->state));
 }
 
