@@ -278,6 +278,17 @@ int file_read_settings(const char *path, char **text, size_t *n, struct cairn_er
     return file_read_whole(path, FILE_SETTINGS_MOST, text, n, err);
 }
 
+size_t file_read_tail(const char *path, char *into, size_t most)
+{
+    CLEANUP(fd_close) int fd = -1;
+    uint64_t size;
+    struct cairn_error ignored;
+    if (file_open(path, &fd, &size, &ignored))
+        return 0;
+    size_t n = size < most ? (size_t)size : most;
+    return file_read_at(fd, path, into, n, size - n, &ignored) ? 0 : n;
+}
+
 int file_make_dir(const char *path, mode_t mode, struct cairn_error *err)
 {
     char part[PATH_MAX];

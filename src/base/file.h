@@ -60,6 +60,8 @@ int file_read_whole(const char *path, uint64_t most, char **text, size_t *n, str
 enum { FILE_SETTINGS_MOST = 1 << 20 };
 int file_read_settings(const char *path, char **text, size_t *n, struct cairn_error *err);
 int file_settings_too_large(const char *path, struct cairn_error *err);
+/* The last bytes of a file, at most this many; returns how many, 0 also if it cannot be read. */
+size_t file_read_tail(const char *path, char *into, size_t most);
 /* Creates the folder and its missing parents. */
 int file_make_dir(const char *path, mode_t mode, struct cairn_error *err);
 /* The names in a folder, in any order, all or none; -1 with errno. */

@@ -74,15 +74,27 @@ static const char *options_text(const struct add_options *o, const char *file, s
     return arena_strdup(a, text);
 }
 
+/* What the training will say itself, in its log. */
+static void say_nothing(void *context, const char *text)
+{
+    (void)context;
+    (void)text;
+}
+
 int job_check_config(const struct config_changes *changes, const char *file, struct arena *a,
                      struct cairn_error *err)
 {
     struct job_config c;
     struct config_changes plan = changes ? *changes : (struct config_changes){ .steps = -1 };
-    static const struct message_sink silent = { 0 };
+    static const struct message_sink silent = { .say = say_nothing, .commands = say_nothing };
     plan.only_plan = true;
     config_init(&c, a);
-    return start_read_config(&plan, file, &c, &silent, err);
+    if (start_read_config(&plan, file, &c, &silent, err))
+        return -1;
+    struct cairn_error lack = { 0 };
+    if (!c.model.path[0] && start_check_weights(&c, &lack))
+        messages_say(arena_printf(a, "%s; the job fails unless it is there when it starts", lack.msg));
+    return 0;
 }
 
 static int read_file(const struct add_options *o, const char *file, struct arena *a, struct job_row *row,
@@ -92,8 +104,7 @@ static int read_file(const struct add_options *o, const char *file, struct arena
     size_t n;
     const char *name = path_name(file), *dot = strrchr(name, '.');
     const struct config_changes changes = { .set = o->set.item, .n_set = o->set.n, .steps = o->steps };
-    if (file_read_whole(file, CONFIG_MOST, &text, &n, err) ||
-        (!o->draft && job_check_config(&changes, file, a, err)))
+    if (file_read_settings(file, &text, &n, err) || (!o->draft && job_check_config(&changes, file, a, err)))
         return -1;
     row->kind = JOB_TRAIN;
     row->config = arena_strdup(a, text);
@@ -138,8 +149,20 @@ static int check_seconds(const struct add_options *o, const char *option, const 
     return options_error(o->command, "%s takes seconds, not \"%s\"", option, text);
 }
 
-static int check_words(const struct add_options *o, int n, bool is_command)
+/* The words behind the first "--"; 0: there is none. */
+static int words_behind(int argc, char **argv)
 {
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--"))
+            return argc - 1 - i;
+    return 0;
+}
+
+static int check_words(const struct add_options *o, int n, int n_command)
+{
+    bool is_command = n_command > 0;
+    if (is_command && n > n_command)
+        return options_error(o->command, "takes a configuration or a command, not both");
     if (!n)
         return options_error(o->command, "needs a configuration, or a command after --");
     if (!is_command && n > 1)
@@ -189,11 +212,11 @@ int cmd_job_add(int argc, char **argv)
                     "  cairn job add --gpu 1 --name night -- python run.py config/my.yaml\n",
         .mixed = true,
     };
-    int r = options_parse(argc, argv, rows, &usage, &rest);
+    int n_command = words_behind(argc, argv), r = options_parse(argc, argv, rows, &usage, &rest);
     if (r != OPTIONS_GO)
         return r;
-    bool is_command = rest > 1 && !strcmp(argv[rest - 1], "--");
-    r = check_words(&o, argc - rest, is_command);
+    bool is_command = n_command > 0;
+    r = check_words(&o, argc - rest, n_command);
     r = r != OPTIONS_GO ? r : check_seconds(&o, "--hang-after", o.hang, &o.hang_s);
     r = r != OPTIONS_GO ? r : check_seconds(&o, "--grace", o.grace, &o.grace_s);
     if (r == OPTIONS_GO) {

@@ -25,7 +25,7 @@ static int read_config(const struct job_row *row, const char *file, struct arena
         cairn_fail(err, CAIRN_EUSAGE, "job %s runs a command, and has no configuration", row->uid);
         return cairn_hint(err, "`cairn job add -- COMMAND` adds one with another command");
     }
-    if (file_read_whole(file, CONFIG_MOST, &text, &n, err) ||
+    if (file_read_settings(file, &text, &n, err) ||
         (row->state != JOB_DRAFT && job_check_config(NULL, file, a, err)))
         return -1;
     e->config = arena_strdup(a, text);
@@ -54,8 +54,7 @@ int cmd_job_edit(int argc, char **argv)
     static const struct opt_usage usage = {
         .synopsis = "cairn job edit [options] JOB",
         .about = "Changes a job that does not run. `cairn job show --json JOB` prints its configuration. A "
-                 "training that goes on from a checkpoint keeps the configuration that it began with; clone "
-                 "the job to begin anew.",
+                 "training that goes on from a checkpoint uses the changed configuration from there on.",
         .mixed = true,
     };
     int r = options_parse(argc, argv, rows, &usage, &rest);

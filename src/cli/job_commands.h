@@ -44,7 +44,6 @@ void job_session_close(struct job_session *s);
 
 /* A mistake in a configuration shows when the job is added or edited, not when it starts at night.  changes
  * NULL: none. */
-enum { CONFIG_MOST = 8 << 20 };
 struct config_changes;
 int job_check_config(const struct config_changes *changes, const char *file, struct arena *a,
                      struct cairn_error *err);

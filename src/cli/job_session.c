@@ -2,6 +2,7 @@
 #include "cli/job_commands.h"
 #include "cli/messages.h"
 #include "job/adopt.h"
+#include "os/stop.h"
 #include "run/state_dir.h"
 #include <stdlib.h>
 
@@ -12,6 +13,7 @@ int job_session_open(struct job_session *s, const char *root, struct cairn_error
     /* Supervisors have another working folder. */
     CLEANUP(mem_free) char *full = root ? realpath(root, NULL) : NULL;
     *s = (struct job_session){ .facts.root.fd = -1 };
+    os_ignore_file_limit(); /* a write that fails says so */
     const struct facts_options machine = {
         .root = arena_strdup(&s->arena, full ? full : root),
         .env = (const char *const *)environ,

@@ -265,7 +265,8 @@ static int parse(int argc, char **argv, const struct opt_row *rows, const struct
         return refuse(argv[optind], optind == 1);
     if (!rest && optind < argc)
         return options_error(argv[0], "unexpected argument \"%s\"", argv[optind]);
-    for (int i = optind; usage->mixed && i < argc; i++) /* else they belong to another command */
+    bool own = usage->mixed && strcmp(argv[optind - 1], "--") != 0; /* else they belong to another command */
+    for (int i = optind; own && i < argc; i++)
         if (!*argv[i])
             return options_error(argv[0], "the name is empty");
     if (rest)

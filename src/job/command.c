@@ -65,8 +65,8 @@ int job_command_parse(const struct job_row *row, struct arena *a, struct job_com
                           row->uid);
     if (row->kind == JOB_RUN && (!c.argv[0] || !*c.argv[0]))
         return cairn_fail(err, CAIRN_EUSAGE, "job %s has no command", row->uid);
-    if (c.grace_s < 0)
-        c.grace_s = job_kind_grace_s(row->kind);
+    if (c.grace_s <= 0)
+        c.grace_s = c.grace_s < 0 ? job_kind_grace_s(row->kind) : 1;
     *out = c;
     return 0;
 }

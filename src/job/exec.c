@@ -8,6 +8,7 @@
 #include "job/job_dir.h"
 #include "job/outcome.h"
 #include "job/queue.h"
+#include "job/sweep.h"
 #include "os/path.h"
 #include "os/process.h"
 #include "run/run_job.h"
@@ -101,17 +102,28 @@ static int enter(struct execution *x, struct cairn_error *err)
     return 0;
 }
 
-/* Another program that uses one of the job's GPUs, in a sentence. */
+/* A program that uses the GPU and is no job, each of which has a GPU of its own even if its runtime keeps a little
+ * memory on all.  NULL: none. */
+static const struct gpu_process *stranger_on(const struct execution *x, const struct gpu_facts *g)
+{
+    for (size_t i = 0; i < g->n_processes; i++)
+        if (x->o->root || !sweep_is_of_job((pid_t)g->processes[i].pid, "/jobs/"))
+            return &g->processes[i];
+    return NULL;
+}
+
+/* Whether there is one on the job's GPUs, in a sentence. */
 static bool has_stranger(const struct execution *x, const struct facts *f, char *text, size_t size)
 {
     char index[16];
     for (size_t i = 0; i < f->n_gpus; i++) {
-        const struct gpu_facts *g = &f->gpus[i];
-        snprintf(index, sizeof(index), "%d", g->hip_index);
-        if (!g->n_processes || !str_list_has(x->row.gpu_used, ',', index))
+        snprintf(index, sizeof(index), "%d", f->gpus[i].hip_index);
+        const struct gpu_process *p =
+            str_list_has(x->row.gpu_used, ',', index) ? stranger_on(x, &f->gpus[i]) : NULL;
+        if (!p)
             continue;
         snprintf(text, size, "waiting for GPU %s, which %s (pid %lld) uses", index,
-                 g->processes[0].name ? g->processes[0].name : "a process", (long long)g->processes[0].pid);
+                 p->name ? p->name : "a process", (long long)p->pid);
         return true;
     }
     return false;

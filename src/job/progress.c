@@ -5,7 +5,6 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "job/job_dir.h"
-#include "os/file.h"
 #include "record/runs.h"
 #include "record/series.h"
 #include "run/journal.h"
@@ -125,17 +124,8 @@ void job_progress_of_text(const char *text, size_t n, struct job_progress *out)
 
 void job_progress_of_log(const char *path, struct job_progress *out)
 {
-    CLEANUP(fd_close) int fd = -1;
-    uint64_t size;
-    struct cairn_error ignored;
-    *out = nothing;
-    if (file_open(path, &fd, &size, &ignored))
-        return;
-    size_t n = size < TAIL_BYTES ? (size_t)size : TAIL_BYTES;
-    CLEANUP(mem_free) char *text = malloc(n + 1);
-    ssize_t got = text ? os_read_at(fd, text, n, size - n) : -1;
-    if (got > 0)
-        job_progress_of_text(text, (size_t)got, out);
+    CLEANUP(mem_free) char *text = malloc(TAIL_BYTES);
+    job_progress_of_text(text, text ? file_read_tail(path, text, TAIL_BYTES) : 0, out);
 }
 
 /* ---- of a job ---- */
@@ -162,6 +152,8 @@ static void of_files(const char *state, const struct job_row *row, const char *r
     const char *journal = job_dir_attempt(state, row, a);
     if (!run_dir)
         run_dir = journal_training(journal, a);
+    if (!run_dir && row->kind == JOB_TRAIN)
+        run_dir = row->run_dir; /* of the attempt before */
     if (run_dir)
         job_progress_of_run(run_dir, out);
     else

@@ -132,7 +132,8 @@ static bool has_process(const struct queue *q, const struct job_row *row)
     bool gone = is_gone(row), held = job_dir_is_held(q->o.state, row->uid);
     if (gone && (held || job_state_is_running(row->state)))
         return sweep(q->o.state, row->uid) || job_dir_is_held(q->o.state, row->uid);
-    return held || (row->pid && !gone && !job_dir_has_lock(q->o.state, row->uid));
+    return held ||
+           (job_state_is_running(row->state) && row->pid && !gone && !job_dir_has_lock(q->o.state, row->uid));
 }
 
 int queue_heal(struct queue *q, struct cairn_error *err)

@@ -38,7 +38,7 @@ static bool has_open(pid_t pid, const char *file)
     return false;
 }
 
-static bool was_started_for(pid_t pid, const char *journal)
+bool sweep_is_of_job(pid_t pid, const char *journal)
 {
     static const char name[] = "CAIRN_RUN=";
     char path[64];
@@ -74,7 +74,7 @@ static void find(struct left *l)
         bool holds = l->lock && has_open(pid, l->lock);
         if (holds && is_ours(pid))
             l->guarded = true;
-        else if (holds || was_started_for(pid, l->journal))
+        else if (holds || sweep_is_of_job(pid, l->journal))
             *ARENA_PUSH(&l->arena, l->process, l->n) = id;
     }
 }

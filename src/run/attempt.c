@@ -22,7 +22,8 @@ static const double linger_s = 2, drain_s = 2, tick_s = 1, stuck_s = 4;
 /* Processes that the trainer left running: reported after notice_s, allowed finish_s after exit status 0,
  * and term_s between SIGTERM and SIGKILL. */
 static const double notice_s = 0.3, finish_s = 10, term_s = 5;
-/* Between SIGTERM and SIGKILL, if the trainer did not end in the time that it was given to save. */
+/* Between SIGTERM and SIGKILL, if the trainer did not end in the time that it was given to save; not more than
+ * that time. */
 static const double after_term_s = 10;
 /* A busy CPU is mostly a good sign, so a trainer with one is suspected only after this multiple of
  * --hang-after. */
@@ -86,14 +87,15 @@ static void begin_grace(struct life *l)
 
 static void end_grace(struct life *l, double now)
 {
-    if (!l->grace || l->ended > 0 || now - l->grace < l->o->stop_grace_s)
+    double given = l->o->stop_grace_s;
+    if (!l->grace || l->ended > 0 || now - l->grace < given)
         return;
     if (!l->grace_over) {
         l->grace_over = true;
         message_say(l->o->messages, "the trainer did not end within %d s: sending SIGTERM, then SIGKILL",
                     l->o->stop_grace_s);
         guardian_signal_all(&l->launch.guardian, SIGTERM);
-    } else if (!l->killed && now - l->grace > l->o->stop_grace_s + after_term_s)
+    } else if (!l->killed && now - l->grace > given + (given < after_term_s ? given : after_term_s))
         kill_it(l);
 }
 

@@ -32,3 +32,8 @@ def run(cases):
         bad += bool(findings)
     print(f'1..{len(cases)}')
     sys.exit(1 if bad else 0)
+
+
+def only(cases, names):
+    """Those with these names, or all: PROGRAM [CASE...]."""
+    run([c for c in cases if not names or c.__name__ in names])
