@@ -86,12 +86,12 @@ static int take_over(struct execution *x, bool *mine, struct cairn_error *err)
     return 0;
 }
 
-/* The folder of the job, its files as the row has them, and its working folder and variables. */
+/* The working folder and the variables of the job. */
 static int enter(struct execution *x, struct cairn_error *err)
 {
     const struct job_row *row = &x->row;
     char **variables;
-    if (job_command_parse(row, &x->arena, &x->command, err) || job_dir_write(x->o->state, row, err) ||
+    if (job_command_parse(row, &x->arena, &x->command, err) ||
         environment_make(row->env, (const char *const *)environ, row->cwd, &x->arena, &variables, err))
         return -1;
     if (chdir(row->cwd)) {
@@ -295,11 +295,25 @@ static int train_alone(struct execution *x, struct cairn_error *why, struct cair
     return open_queue(x, err);
 }
 
+/* A full disk is no fault of the job, and the next one would fare no better: both wait until somebody looks. */
+static int put_off(struct execution *x, const struct cairn_error *why, struct cairn_error *err)
+{
+    message_error(x->o->messages, why);
+    x->told = true;
+    return store_unclaim(x->queue.store, x->row.uid, x->row.attempt, true, err) ||
+                   store_set_cause(x->queue.store, x->row.uid, why->msg, err)
+               ? -1
+               : 0;
+}
+
 static int run_attempt(struct execution *x, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
     bool active = false;
-    if (!enter(x, &why)) {
+    /* Its files as the row has them: somebody may have removed or changed them. */
+    if (job_dir_write(x->o->state, &x->row, &why) && x->row.claims < QUEUE_MOST_CLAIMS)
+        return put_off(x, &why, err);
+    if (!why.code && !enter(x, &why)) {
         bool ready = wait_for_gpu(x);
         if (x->told) /* it has not begun, and may do so another time */
             return store_unclaim(x->queue.store, x->row.uid, x->row.attempt, false, err);

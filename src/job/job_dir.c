@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CONFIG_MOST = 8 << 20, JOB_MOST = 1 << 20 /* as json_read_object reads */, LOCK_BYTES = 512 };
+enum { CONFIG_MOST = 8 << 20, JOB_MOST = FILE_SETTINGS_MOST, LOCK_BYTES = 512 };
 static const char trash_name[] = ".cairn-trash";
 
 const char *job_dir_path(const char *state, const char *uid, struct arena *a)
@@ -93,22 +93,35 @@ static const char *read_config(const char *dir, const struct job_row *row, struc
     return file_read_whole(path, CONFIG_MOST, &text, &n, &ignored) ? NULL : arena_strdup(a, text);
 }
 
+int job_dir_parse(const char *path, const char *text, size_t n, struct arena *a, struct job_row *out,
+                  struct cairn_error *err)
+{
+    CLEANUP(json_cleanup) struct json *v = NULL;
+    struct job_row row = { .gpu = "auto", .env = "{}", .options = "{}" };
+    if (json_parse(text, n, &v, err))
+        return cairn_wrap(err, "%s", path);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        const char *value = json_text(json_get(v, texts[i].key));
+        if (value)
+            *text_of(&row, i) = arena_strdup(a, value);
+    }
+    if (!row.name || !row.cwd || !job_kind_parse(json_text(json_get(v, "kind")), &row.kind))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: name, cwd or kind is missing", path);
+    row.created = json_int(json_get(v, "created"), 0);
+    *out = row;
+    return 0;
+}
+
 int job_dir_read(const char *state, const char *uid, struct arena *a, struct job_row *out,
                  struct cairn_error *err)
 {
-    CLEANUP(json_cleanup) struct json *v = NULL;
-    struct job_row row = { .uid = arena_strdup(a, uid) };
+    CLEANUP(mem_free) char *text = NULL;
+    size_t n;
+    struct job_row row;
     const char *dir = job_dir_path(state, uid, a), *path = arena_printf(a, "%s/job.json", dir);
-    if (json_read_object(path, &v, err))
+    if (file_read_settings(path, &text, &n, err) || job_dir_parse(path, text, n, a, &row, err))
         return -1;
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        *text_of(&row, i) = arena_strdup(a, json_text(json_get(v, texts[i].key)));
-    if (!row.name || !row.cwd || !job_kind_parse(json_text(json_get(v, "kind")), &row.kind))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: name, cwd or kind is missing", path);
-    row.gpu = row.gpu ? row.gpu : "auto";
-    row.env = row.env ? row.env : "{}";
-    row.options = row.options ? row.options : "{}";
-    row.created = json_int(json_get(v, "created"), 0);
+    row.uid = arena_strdup(a, uid);
     row.config = read_config(dir, &row, a);
     *out = row;
     return 0;

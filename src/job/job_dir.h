@@ -28,6 +28,9 @@ int job_dir_open(const char *state, const char *uid, bool make, struct own_dir *
 int job_dir_write(const char *state, const struct job_row *row, struct cairn_error *err);
 /* The name of its configuration's file. */
 const char *job_dir_config_name(const struct job_row *row);
+/* The text of a job.json; the row has no uid and no configuration.  The message begins with the path. */
+int job_dir_parse(const char *path, const char *text, size_t n, struct arena *a, struct job_row *out,
+                  struct cairn_error *err);
 /* Reads job.json and the configuration again.  Strings are in the arena. */
 int job_dir_read(const char *state, const char *uid, struct arena *a, struct job_row *out,
                  struct cairn_error *err);

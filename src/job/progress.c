@@ -8,15 +8,13 @@
 #include "record/runs.h"
 #include "record/series.h"
 #include "run/journal.h"
-#include <ctype.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { TAIL_BYTES = 64 << 10 };
 
-static const struct job_progress nothing = { -1, -1, false, 0, -1, -1, -1 };
+const struct job_progress job_progress_unknown = { -1, -1, false, 0, -1, -1, -1 };
 
 static void estimate(struct job_progress *p)
 {
@@ -45,7 +43,7 @@ void job_progress_of_run(const char *run_dir, struct job_progress *out)
     CLEANUP(series_release) struct series s = { 0 };
     struct run_info info;
     struct cairn_error ignored;
-    *out = nothing;
+    *out = job_progress_unknown;
     if (!run_info_read(run_dir, &a, &info, &ignored) && info.steps)
         out->steps = (int64_t)info.steps;
     if (series_read_tail(arena_printf(&a, "%s/log.jsonl", run_dir), TAIL_BYTES, &s, &ignored) || !s.n)
@@ -61,67 +59,6 @@ void job_progress_of_run(const char *run_dir, struct job_progress *out)
 
 /* ---- another trainer's log ---- */
 
-/* "01:02:03", "02:03"; -1: no time. */
-static double clock_time(const char *s)
-{
-    int a, b, c, n = sscanf(s, "%d:%d:%d", &a, &b, &c);
-    return n == 3 ? a * 3600.0 + b * 60.0 + c : n == 2 ? a * 60.0 + b : -1;
-}
-
-/* "12/500 [00:31<20:11, 2.48s/it" */
-static void read_bar(const char *slash, const char *begin, struct job_progress *out)
-{
-    const char *at = slash;
-    while (at > begin && isdigit((unsigned char)at[-1]))
-        at--;
-    char *end;
-    long long steps = strtoll(slash + 1, &end, 10);
-    if (at == slash || steps <= 0 || slash - at > 12 || strncmp(end, " [", 2) != 0)
-        return;
-    *out = (struct job_progress){ .step = strtoll(at, NULL, 10),
-                                  .steps = steps,
-                                  .s_per_it = -1,
-                                  .eta_s = -1,
-                                  .mem_bytes = -1,
-                                  .has_loss = out->has_loss,
-                                  .loss = out->loss };
-    const char *left = strpbrk(end, "<]\n\r"), *rate = strpbrk(end, ",]\n\r");
-    if (left && *left == '<')
-        out->eta_s = clock_time(left + 1);
-    if (rate && *rate == ',') {
-        double v = strtod(rate + 1, &end);
-        if (v > 0 && str_starts(end, "s/it"))
-            out->s_per_it = v;
-        else if (v > 0 && str_starts(end, "it/s"))
-            out->s_per_it = 1 / v;
-    }
-}
-
-/* "loss: 1.2e-01", "avr_loss=0.12" */
-static void read_loss(const char *word, struct job_progress *out)
-{
-    char *end;
-    const char *at = word + strlen("loss");
-    at += strspn(at, "'\": =");
-    double v = strtod(at, &end);
-    if (end == at || at == word + strlen("loss"))
-        return;
-    out->has_loss = true;
-    out->loss = v;
-}
-
-void job_progress_of_text(const char *text, size_t n, struct job_progress *out)
-{
-    *out = nothing;
-    CLEANUP(mem_free) char *copy = strndup(text, n);
-    for (const char *p = copy; copy && (p = strpbrk(p, "/l")); p++)
-        if (*p == '/')
-            read_bar(p, copy, out);
-        else if (str_starts(p, "loss"))
-            read_loss(p, out);
-    estimate(out);
-}
-
 void job_progress_of_log(const char *path, struct job_progress *out)
 {
     CLEANUP(mem_free) char *text = malloc(TAIL_BYTES);
@@ -134,7 +71,7 @@ static void of_kept(const char *options, struct job_progress *out)
 {
     CLEANUP(json_cleanup) struct json *v = NULL;
     struct cairn_error ignored;
-    *out = nothing;
+    *out = job_progress_unknown;
     if (!options || json_parse(options, strlen(options), &v, &ignored))
         return;
     const struct json *last = json_get(v, "last"), *loss = json_get(last, "loss");

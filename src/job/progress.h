@@ -18,6 +18,7 @@ struct job_progress {
     double s_per_it, eta_s;
     int64_t mem_bytes;
 };
+extern const struct job_progress job_progress_unknown;
 
 /* Of a job that runs, from its files; of one that ended, what job_progress_keep kept. */
 void job_progress_read(const char *state, const struct job_row *row, struct job_progress *out);
@@ -26,7 +27,7 @@ const char *job_progress_keep(const char *state, const struct job_row *row, cons
                               struct arena *a);
 /* Of a native run's folder. */
 void job_progress_of_run(const char *run_dir, struct job_progress *out);
-/* Of the end of a log: the last progress bar and the last loss. */
+/* Of the end of a log: the last progress bar of the training and its last loss. */
 void job_progress_of_log(const char *path, struct job_progress *out);
 void job_progress_of_text(const char *text, size_t n, struct job_progress *out);
 

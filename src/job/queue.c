@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* A supervisor takes its lock within milliseconds; on a machine that swaps, within seconds. */
-enum { CLAIM_MS = 10000, MOST_CLAIMS = 3 };
+enum { CLAIM_MS = 10000 };
 
 /* A database that is missing is made from the folders of the jobs: one that runs must not look free. */
 static int open_store(struct queue *q, struct cairn_error *err)
@@ -108,11 +108,11 @@ static int heal_running(struct queue *q, const struct job_row *row, struct arena
         /* It may not have come to its lock yet.  A clock that was set back must not keep it waiting. */
         if (!row->pid && waited >= 0 && waited < CLAIM_MS)
             return 0;
-        if (row->claims < MOST_CLAIMS)
+        if (row->claims < QUEUE_MOST_CLAIMS)
             return store_unclaim(q->store, row->uid, row->attempt, true, err);
         end = (struct store_end){ .state = JOB_FAILED,
                                   .cause = arena_printf(a, "its supervisor did not start, %d times in a row",
-                                                        MOST_CLAIMS) };
+                                                        QUEUE_MOST_CLAIMS) };
     } else
         outcome_read(q->o.state, row, a, &end);
     return store_set_end(q->store, row->uid, row->attempt, &end, NULL, err);
@@ -196,19 +196,28 @@ static int start_supervisor(const struct queue *q, const struct job_row *row, in
     return 0;
 }
 
-/* A job with a folder that cannot be used must not keep the others waiting.  A supervisor that cannot be started
- * is no fault of the job, and the next one would fare no better. */
+/* Not that of a machine without room, memory or files, on which the next job would fare no better. */
+static bool is_fault_of_folder(int error)
+{
+    return error == EISDIR || error == ENOTDIR || error == EPERM || error == EACCES || error == ELOOP;
+}
+
+/* A job with a folder that cannot be used must not keep the others waiting.  If its supervisor cannot be started,
+ * all of them wait. */
 static int start_or_fail(struct queue *q, const struct job_row *row, struct cairn_error *err)
 {
     CLEANUP(fd_close) int log = -1;
     struct cairn_error why = { 0 }, ignored;
-    if (open_log(q, row, &log, &why)) {
+    errno = 0;
+    int r = open_log(q, row, &log, &why);
+    if (r && is_fault_of_folder(errno)) {
         const struct store_end end = { .state = JOB_FAILED, .cause = why.msg };
         return store_set_end(q->store, row->uid, row->attempt, &end, NULL, err);
     }
-    if (!start_supervisor(q, row, log, err))
+    if (!r && !start_supervisor(q, row, log, &why))
         return 0;
     store_unclaim(q->store, row->uid, row->attempt, false, &ignored);
+    *err = why;
     return -1;
 }
 

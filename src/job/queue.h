@@ -75,6 +75,8 @@ int queue_is_paused(struct queue *q, bool *paused, struct cairn_error *err);
 /* Whether a job waits until no other program uses its GPU; it does unless that was set otherwise. */
 int queue_set_wait(struct queue *q, bool wait, struct cairn_error *err);
 int queue_waits(struct queue *q, bool *wait, struct cairn_error *err);
+/* So often a job may be claimed without beginning, before it has failed. */
+enum { QUEUE_MOST_CLAIMS = 3 };
 /* Sets right the rows whose supervisor died. */
 int queue_heal(struct queue *q, struct cairn_error *err);
 /* Starts what can start. */

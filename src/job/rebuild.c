@@ -100,8 +100,10 @@ int rebuild(const char *state, struct arena *a, struct rebuild_result *out, stru
     const struct store_options o = { .state = state, .fill = rebuild_rows, .context = &from };
     struct cairn_error why = { 0 };
     *out = (struct rebuild_result){ 0 };
-    if (!store_open(&o, a, &s, NULL, &why) && !store_check(s, &why))
-        return store_change(s, rebuild_rows, &from, err);
+    if (!store_open(&o, a, &s, NULL, &why) && !store_check(s, &why)) {
+        bool is_new = out->n_jobs || out->n_skipped; /* and filled */
+        return is_new ? 0 : store_change(s, rebuild_rows, &from, err);
+    }
     store_close(TAKE(s));
     if (why.code == CAIRN_EFORMAT)
         return move_old(state, a, &out->old, err) || store_open(&o, a, &s, NULL, err) ? -1 : 0;

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LOOK_MS = 20, WAIT_MS = 1000 };
 
@@ -27,13 +28,23 @@ struct left {
     struct arena arena;
 };
 
-static bool has_open(pid_t pid, const char *file)
+/* Whether the lock belongs to this open file of a process, which may have it open only to ask about it. */
+static bool locks(pid_t pid, const char *fd)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof(path), "/proc/%d/fdinfo/%s", (int)pid, fd);
+    os_read_start(path, text, sizeof(text));
+    return strstr(text, "OFDLCK") != NULL;
+}
+
+static bool holds(pid_t pid, const char *lock)
 {
     char path[64], target[PATH_MAX];
     snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
     CLEANUP(os_list_close) struct os_list *l = os_list_open(path, 0);
     for (const char *name; l && (name = os_list_next(l));)
-        if (os_read_link_at(os_list_dir(l), name, target, sizeof(target)) > 0 && str_eq(target, file))
+        if (os_read_link_at(os_list_dir(l), name, target, sizeof(target)) > 0 && str_eq(target, lock) &&
+            locks(pid, name))
             return true;
     return false;
 }
@@ -69,12 +80,12 @@ static void find(struct left *l)
     for (const char *name; all && (name = os_list_next(all));) {
         struct os_process_id id;
         pid_t pid = (pid_t)strtol(name, NULL, 10);
-        if (pid <= 0 || !os_process_id(pid, &id))
+        if (pid <= 0 || pid == getpid() || !os_process_id(pid, &id))
             continue;
-        bool holds = l->lock && has_open(pid, l->lock);
-        if (holds && is_ours(pid))
+        bool held = l->lock && holds(pid, l->lock);
+        if (held && is_ours(pid))
             l->guarded = true;
-        else if (holds || sweep_is_of_job(pid, l->journal))
+        else if (held || sweep_is_of_job(pid, l->journal))
             *ARENA_PUSH(&l->arena, l->process, l->n) = id;
     }
 }

@@ -9,9 +9,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Processes of the job that this machine shows: those that have its lock open, and those that were started
- * with its journal in CAIRN_RUN.  Kills them, unless a supervisor or a guardian is among them.  True if any
- * is left. */
+/* Processes of the job that this machine shows: those that hold its lock, and those that were started with its
+ * journal in CAIRN_RUN.  Kills them, unless a supervisor or a guardian is among them.  True if any is left. */
 bool sweep(const char *state, const char *uid);
 /* Whether a process was started for a job whose journal has this in its path: "/jobs/" fits any. */
 bool sweep_is_of_job(pid_t pid, const char *journal);
