@@ -168,6 +168,13 @@ int os_connect_unix(const char *path, int limit_ms)
     return local_address(path, &a) ? -1 : connect_to(&a, sizeof(a.local), limit_ms);
 }
 
+bool os_is_shut(int fd)
+{
+    char c;
+    ssize_t n = recv(fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
+    return !n || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 void os_shut(int fd)
 {
     shutdown(fd, SHUT_RDWR);

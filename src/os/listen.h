@@ -17,6 +17,8 @@ int os_accept(int listener, struct sockaddr_storage *from, socklen_t *from_size)
 /* Connects, and then waits at most limit_ms for each read and write. */
 int os_connect_tcp(const char *address, int port, int limit_ms);
 int os_connect_unix(const char *path, int limit_ms);
+/* Whether the other end sends nothing more and all that it sent was read. */
+bool os_is_shut(int fd);
 /* Ends both directions of a connection that another owner will close. */
 void os_shut(int fd);
 

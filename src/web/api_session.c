@@ -116,10 +116,15 @@ void api_link(struct request *r)
     struct web *w = r->web;
     struct cairn_error err = { 0 };
     const struct json *body = r->body_n ? request_json(r) : NULL;
+    const struct json *wish = json_get(body, "read_only");
     if (r->answer.kind != ANSWER_NONE)
         return;
+    if (wish && json_bool(wish, true) != json_bool(wish, false)) {
+        answer_problem(r, 400, "\"read_only\" must be true or false");
+        return;
+    }
     CLEANUP(str_release) struct str link = { 0 };
-    if (web_link(w, json_bool(json_get(body, "read_only"), false), &link, &err)) {
+    if (web_link(w, json_bool(wish, false), &link, &err)) {
         answer_error(r, &err);
         return;
     }

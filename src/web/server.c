@@ -16,7 +16,7 @@
 
 enum { LISTENERS = 4 };
 /* Of one connection.  Headers of 16 KiB fit with their table; files pass through it in pieces of this size. */
-enum { CONNECTION_MEMORY = 48 << 10 };
+enum { CONNECTION_MEMORY = 32 << 10 };
 /* A body that is not wanted is read all the same up to this size: a connection that is closed before would take
  * the answer with it. */
 enum { SWALLOW = 1 << 20 };
@@ -29,6 +29,8 @@ struct connection {
     struct request *request; /* NULL: between two */
     int fd;
     double deadline; /* it is cut then; 0: never */
+    bool reading;    /* its request is not complete yet */
+    bool is_cut;     /* it only has to be closed */
     struct connection *next;
 };
 
@@ -41,7 +43,6 @@ struct server {
     int listener[LISTENERS];
     size_t n_listeners;
     bool paused; /* no descriptor is left for another connection */
-    bool closing;
     struct loop_timer *pause;
     struct connection *connections;
     size_t n_connections;
@@ -49,13 +50,46 @@ struct server {
 
 /* ---- connections ---- */
 
+static void wake(struct request *r)
+{
+    struct connection *c = r->connection;
+    if (!r->suspended)
+        return;
+    r->suspended = false;
+    MHD_resume_connection(c->mhd);
+}
+
+/* The library sees that it is closed, and asks us no more. */
+static void cut_connection(struct connection *c)
+{
+    c->is_cut = true;
+    os_shut(c->fd);
+    if (c->request)
+        wake(c->request);
+}
+
+static void cut(struct request *r)
+{
+    cut_connection(r->connection);
+}
+
+/* The library misses an end that comes together with the last bytes, and looks at no stream that has nothing to
+ * send. */
+static bool is_gone(const struct connection *c)
+{
+    bool listens = c->request && c->request->answer.kind == ANSWER_STREAM;
+    return (c->reading || listens) && os_is_shut(c->fd);
+}
+
 static void tick(void *context)
 {
     struct server *s = context;
     double now = clock_s();
-    for (struct connection *c = s->connections; c; c = c->next)
-        if (c->deadline > 0 && now > c->deadline && !(c->request && c->request->suspended))
-            os_shut(c->fd); /* the library sees that it is closed */
+    for (struct connection *c = s->connections; c; c = c->next) {
+        bool late = c->deadline > 0 && now > c->deadline && !(c->request && c->request->suspended);
+        if (late || is_gone(c))
+            cut_connection(c);
+    }
 }
 
 static void accept_ready(void *context);
@@ -127,7 +161,12 @@ static void connection_begins(struct server *s, struct MHD_Connection *mhd, void
     struct connection *c = calloc(1, sizeof(*c));
     if (!c)
         abort();
-    *c = (struct connection){ s, mhd, NULL, fd->connect_fd, clock_s() + s->limits.header_s, s->connections };
+    *c = (struct connection){ .server = s,
+                              .mhd = mhd,
+                              .fd = fd->connect_fd,
+                              .deadline = clock_s() + s->limits.header_s,
+                              .reading = true,
+                              .next = s->connections };
     s->connections = c;
     if (!s->n_connections++)
         s->tick = loop_every(s->loop, 1, tick, s);
@@ -160,22 +199,6 @@ static void notify_connection(void *context, struct MHD_Connection *mhd, void **
 
 /* ---- a request ---- */
 
-static void wake(struct request *r)
-{
-    struct connection *c = r->connection;
-    if (!r->suspended)
-        return;
-    r->suspended = false;
-    MHD_resume_connection(c->mhd);
-}
-
-static void cut(struct request *r)
-{
-    struct connection *c = r->connection;
-    os_shut(c->fd);
-    wake(r);
-}
-
 /* The first line is here.  The library would decode the target; we do that ourselves. */
 static void *request_begins(void *context, const char *uri, struct MHD_Connection *mhd)
 {
@@ -206,6 +229,7 @@ static void request_ends(void *context, struct MHD_Connection *mhd, void **place
         return;
     if (c && c->request == r) {
         c->request = NULL;
+        c->reading = true;
         c->deadline = clock_s() + c->server->limits.idle_s + c->server->limits.header_s;
     }
     request_release(r);
@@ -254,7 +278,7 @@ static ssize_t read_stream(void *context, uint64_t at, char *to, size_t most)
     (void)at;
     struct request *r = context;
     struct connection *c = r->connection;
-    ssize_t n = c->server->closing ? -1 : r->answer.read(r->answer.context, to, most);
+    ssize_t n = c->is_cut ? -1 : r->answer.read(r->answer.context, to, most);
     if (n < 0)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (!n) {
@@ -295,6 +319,7 @@ static enum MHD_Result send_answer(struct server *s, struct request *r, struct M
     if (r->answer.kind == ANSWER_NONE)
         answer_problem(r, 500, "%s %s has no answer", r->method, r->raw);
     s->app.finish(s->app.context, r);
+    c->reading = false;
     c->deadline = 0; /* from here on a client that does not read is noticed by its silence */
     struct MHD_Response *response = make_response(r);
     if (!response)
@@ -362,6 +387,7 @@ static enum MHD_Result all_is_here(struct server *s, struct request *r, struct M
 {
     struct connection *c = r->connection;
     c->deadline = 0;
+    c->reading = false;
     if (r->answer.kind == ANSWER_NONE && !r->later)
         s->app.run(s->app.context, r);
     if (r->answer.kind != ANSWER_NONE || !r->later)
@@ -377,7 +403,8 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *mhd, const c
     (void)url, (void)version;
     struct server *s = context;
     struct request *r = *place;
-    if (!r || s->closing)
+    struct connection *c = r ? r->connection : NULL;
+    if (!c || c->is_cut)
         return MHD_NO;
     if (!r->method)
         return headers_are_here(s, r, mhd, method);
@@ -456,11 +483,9 @@ void server_close(struct server *s)
         loop_forget(s->loop, s->listener[i]);
         close(s->listener[i]);
     }
-    s->closing = true;
     /* The library must not be stopped while connections are suspended. */
     for (struct connection *c = s->connections; c; c = c->next)
-        if (c->request)
-            cut(c->request);
+        cut_connection(c);
     loop_before_wait(s->loop, NULL, NULL);
     if (s->daemon) {
         MHD_run(s->daemon);

@@ -124,8 +124,10 @@ def a_race_of_links_shows_nothing_outside():
             while not stop.is_set():
                 os.rename(h.path('sub'), h.path('sub2'))
                 os.symlink('..', h.path('sub'))
+                time.sleep(0.0005)
                 os.unlink(h.path('sub'))
                 os.rename(h.path('sub2'), h.path('sub'))
+                time.sleep(0.0005)
         thread = threading.Thread(target=swap)
         thread.start()
         seen = {}

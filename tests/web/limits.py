@@ -140,6 +140,36 @@ def clients_that_go_away_leave_nothing():
     return findings
 
 
+def clients_that_break_off_are_noticed():
+    """Also those whose end comes together with their last bytes."""
+    findings = []
+    with Server() as s:
+        s.login()
+        head = f'Host: {s.host}\r\nCookie: {s.cookie}\r\nX-Cairn-CSRF: {s.csrf}\r\nContent-Type: application/json\r\n'
+        before = len(os.listdir(f'/proc/{s.process.pid}/fd'))
+        for data in ('GET / HTTP/1.1\r\nHost', f'PUT /api/v1/settings HTTP/1.1\r\n{head}Content-Length: 19\r\n\r\n{{"ui',
+                     f'POST /api/v1/check HTTP/1.1\r\n{head}Transfer-Encoding: chunked\r\n\r\nd\r\n{{"con', 'GET / HTTP/1.1\r\n', '\0\0\r\n'):
+            for _ in range(10):
+                with s.connect() as c:
+                    c.sendall(data.encode())
+        if not wait_for(lambda: len(os.listdir(f'/proc/{s.process.pid}/fd')) <= before + 1, 8):
+            findings.append(f'{len(os.listdir(f"/proc/{s.process.pid}/fd")) - before} connections are left')
+    return findings
+
+
+def a_closed_stream_is_noticed():
+    findings = []
+    with Server() as s:
+        s.login()
+        before = len(os.listdir(f'/proc/{s.process.pid}/fd'))
+        streams = [s.events('jobs') for _ in range(20)]
+        for e in streams:
+            e.c.close()
+        if not wait_for(lambda: len(os.listdir(f'/proc/{s.process.pid}/fd')) <= before + 1, 8):
+            findings.append('streams without a reader are left')
+    return findings
+
+
 def two_children_at_a_time():
     findings = []
     with Server() as s:
@@ -219,6 +249,8 @@ tap.run([
     keeps_a_connection,
     nonsense_is_survived,
     clients_that_go_away_leave_nothing,
+    clients_that_break_off_are_noticed,
+    a_closed_stream_is_noticed,
     two_children_at_a_time,
     too_many_children_are_refused,
     memory_stays_small,

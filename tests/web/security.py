@@ -268,6 +268,7 @@ def the_token_needs_no_other_sign():
         expect(findings, 'a link needs the token', s.post('/api/v1/link', {}).status, 403)
         made = s.send('POST', '/api/v1/link', bearer, b'{"read_only":true}', cookie='')
         expect(findings, 'link', made.status, 201)
+        expect(findings, 'neither true nor false', s.send('POST', '/api/v1/link', bearer, b'{"read_only":{}}', cookie='').status, 400)
         s.login(made.json()['link'])
         expect(findings, 'it is read-only', s.get('/api/v1/session').json()['read_only'], True)
     return findings

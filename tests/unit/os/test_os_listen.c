@@ -37,7 +37,9 @@ static void check_pair(int client, int listener)
     CHECK(fcntl(server, F_GETFL) & O_NONBLOCK);
     CHECK_INT(write(server, "x", 1), 1);
     CHECK_INT(read(client, &c, 1), 1);
+    CHECK(!os_is_shut(client));
     os_shut(server);
+    CHECK(os_is_shut(client));
     CHECK_INT(read(client, &c, 1), 0);
     close(server);
     close(client);
