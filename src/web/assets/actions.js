@@ -36,6 +36,8 @@ const NATIVE = new Set(['sample', 'save']);
 export function actionsOf(job) {
   if (session.read_only) return [];
   let names = BY_STATE[stateOf(job)] ?? [];
+  // A run of a terminal is not in the queue: it can be looked at and stopped.
+  if (job.adopted) names = names.filter((name) => name === 'stop');
   if (job.kind !== 'train') names = names.filter((name) => !NATIVE.has(name));
   if (job.resumable === false) names = names.filter((name) => name !== 'pause' && name !== 'resume');
   return names.map((name) => ({ name, label: t(`do.${name}`), icon: ICONS[name], keys: KEYS[name], danger: name === 'delete' || name === 'kill', run: () => act(job, name) }));

@@ -44,9 +44,10 @@ async function send(method, path, body, headers) {
   throw new Problem(answer.status, problem);
 }
 
-// The body of an unchanged answer comes from here; pages must not change it.
+// The body of an unchanged answer comes from here; pages must not change it.  The tag of a job is the version of its
+// text, which says nothing of its progress.
 export async function get(path) {
-  const kept = cache.get(path);
+  const kept = path.startsWith('jobs') ? null : cache.get(path);
   const answer = await send('GET', path, null, kept ? { 'If-None-Match': kept.etag } : {});
   if (answer.status === 304) return kept.body;
   const body = await answer.json();

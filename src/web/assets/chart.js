@@ -31,7 +31,7 @@ export function smoothed(xs, ys, reach) {
   };
   const there = one(0, ys.length, 1);
   const back = one(ys.length - 1, -1, -1);
-  return there.map((v, i) => (v + back[i]) / 2);
+  return there.map((v, i) => (Number.isNaN(v) ? back[i] : Number.isNaN(back[i]) ? v : (v + back[i]) / 2));
 }
 
 // About n round numbers between low and high.

@@ -94,7 +94,7 @@ export async function loadJobs() {
   const answer = await get('jobs?limit=100');
   jobs.clear();
   for (const job of answer.jobs) if (!gone.has(job.uid)) jobs.set(job.uid, job);
-  Object.assign(queue, answer.queue, { next: answer.next });
+  Object.assign(queue, answer.queue, { next: answer.next, loaded: true });
   emit('jobs');
 }
 
@@ -111,12 +111,17 @@ function receive(kind, event) {
   emit(kind, event.data ? JSON.parse(event.data) : {});
 }
 
-document.addEventListener('visibilitychange', () => {
+function comeBack() {
   const before = opened;
   connect();
   // What happened meanwhile is not in the new stream.
   if (!document.hidden && before !== wanted()) setTimeout(() => emit('reset', {}), 50);
-});
+}
+
+document.addEventListener('visibilitychange', comeBack);
+// A page that was left may be kept for the way back, with its connections.
+addEventListener('pagehide', close);
+addEventListener('pageshow', (e) => e.persisted && comeBack());
 
 // Timers that pause while nobody looks.
 export function every(ms, work) {

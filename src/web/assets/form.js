@@ -2,7 +2,7 @@
 // The keys of a configuration as fields.  A field reads and writes one line of the text; it holds nothing itself.
 import { h, t, has, icon, fill, put, attr } from './dom.js';
 import { bytes } from './format.js';
-import { scan, write } from './yaml.js';
+import { flowList, scan, write } from './yaml.js';
 
 // What most people set, by kind of model; every other key of the table is under "more".
 const FIRST = {
@@ -65,6 +65,14 @@ export function form({ table, changed }) {
   return node;
 }
 
+// A word that is not in the list, such as a number where one is allowed, is shown all the same.
+function setValue(control, value) {
+  control.value = value;
+  if (control.tagName !== 'SELECT' || control.value === value) return;
+  control.append(h('option', { value }, value));
+  control.value = value;
+}
+
 const labelOf = (name) => {
   const leaf = name.split('.')[1].replaceAll('_', ' ').replace(/\b(vae|lr|cfg|fps|ema|ffn)\b/g, (word) => word.toUpperCase());
   return leaf[0].toUpperCase() + leaf.slice(1);
@@ -74,7 +82,7 @@ const bare = (text) => String(text ?? '').replace(/^"(.*)"$/s, '$1');
 function field(key, edit) {
   const id = `f-${key.name.replace('.', '-')}`;
   const base = { id, 'aria-describedby': `${id}-about`, spellcheck: false };
-  const plain = Array.isArray(key.default) ? key.default.join('\n') : bare(key.default);
+  const plain = key.type === 'list' ? flowList(String(key.default)).join('\n') : bare(key.default);
   let control;
   const set = (value) => edit(key, value === '' && key.type !== 'bool' ? null : value);
   if (key.type === 'bool') control = h('input', { ...base, type: 'checkbox', onchange: () => edit(key, String(control.checked)) });
@@ -93,7 +101,7 @@ function field(key, edit) {
       back.hidden = !entry || control.disabled;
       node.classList.toggle('set', Boolean(entry));
       if (key.type === 'bool') control.checked = (value ?? plain) === 'true';
-      else if (document.activeElement !== control) control.value = value ?? '';
+      else if (document.activeElement !== control) setValue(control, value ?? '');
       if (control.tagName === 'TEXTAREA') control.rows = Math.max(2, Math.min(8, (value ?? '').split('\n').length));
     },
     mark(error) {

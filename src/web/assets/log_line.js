@@ -2,7 +2,7 @@
 // What a line of a log is.
 
 // What a log says when it goes wrong; the first such line is marked, as what follows is often its consequence.
-const ERROR = /\b(Traceback \(most recent call last\)|[A-Z]\w*(?:Error|Exception)\b|error:|fatal:|FATAL|Segmentation fault|core dumped|out of memory|Killed\b|NaN loss|panic)/i;
+const ERROR = /\bTraceback \(most recent call last\)|(?:\b|[a-z_])(?:Error|Exception)\b|\b(?:[Ee]rror|ERROR|[Ff]atal|FATAL):|\b[Ss]egmentation fault|\bcore dumped|\bout of memory|\bKilled$|\bpanic:/;
 const NO_ERROR = /\b(0 errors?|no error|error_correction|errors?=0|ignore[_ ]errors?)\b/i;
 const BAR = /\d+%\|.*\||\d+\/\d+ \[\d+:\d+<|^step \d+\/\d+/;
 // Colours and cursor movements of terminals.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame around the pages: navigation, keys, theme, connection, notifications.
 import { h, t, icon, fill, put, attr, keyed } from './dom.js';
-import { session, signIn, link } from './api.js';
+import { get, replace, session, signIn, link } from './api.js';
 import { on, watch, jobs, loadJobs, loadMachine, options } from './events.js';
 
 const PAGES = [
@@ -13,7 +13,9 @@ const PAGES = [
 ];
 const NAV = [['#/', 'jobs', 'g j'], ['#/machine', 'machine', 'g m'], ['#/doctor', 'doctor', 'g d'], ['#/settings', 'settings', 'g s']];
 
-export const app = { settings: { theme: 'system', keys: true, notify: false, ...stored() } };
+// Settings live on the server; this browser keeps a copy, so that the theme is right before the first answer.
+export const app = { settings: { theme: 'system', notify: false, smoothing: 0.35, axis: 'step', keys: true, ...stored() } };
+const SHARED = ['theme', 'notify', 'smoothing', 'axis'];
 globalThis.app = app;
 
 function stored() {
@@ -25,12 +27,23 @@ function stored() {
 }
 
 app.save = (changes) => {
+  keep(changes);
+  const shared = Object.entries(changes).filter(([name]) => SHARED.includes(name)).map(([name, value]) => [`ui.${name}`, value]);
+  if (shared.length && !session.read_only) replace('settings', Object.fromEntries(shared)).catch(() => {});
+};
+
+function keep(changes) {
   Object.assign(app.settings, changes);
   try {
     localStorage.setItem('cairn', JSON.stringify(app.settings));
   } catch { /* a private window: kept until it is closed */ }
   applySettings();
-};
+}
+
+async function loadSettings() {
+  const { settings } = await get('settings');
+  keep(Object.fromEntries(SHARED.filter((name) => `ui.${name}` in settings).map((name) => [name, settings[`ui.${name}`]])));
+}
 
 function applySettings() {
   attr(document.documentElement, 'data-theme', app.settings.theme === 'system' ? null : app.settings.theme);
@@ -67,7 +80,7 @@ function showBanner(kind, title, text, command) {
 }
 
 link.lost = () => showBanner('offline', t('offline.title'), t('offline.text'), 'cairn ui');
-link.back = () => banner.classList.contains('offline') && showBanner('');
+link.back = () => /offline|old/.test(banner.className) && showBanner('');
 link.signedOut = () => showBanner('signed-out', t('signedout.title'), t('signedout.text'), 'cairn ui --url');
 
 function showCounts() {
@@ -142,8 +155,8 @@ async function go() {
   try {
     page = await import(`./pages/${module}.js`);
   } catch {
-    link.lost();
-    return;
+    // No answer, no session any more, or another server with other files.
+    return void get('session').then(() => showBanner('old', t('old.title'), t('old.text')), () => {});
   }
   if (mine !== going) return;
   current?.close();
@@ -161,7 +174,7 @@ const isHere = (href, module) => (href === '#/' ? ['jobs', 'job', 'new'].include
 let pending = '';
 
 addEventListener('keydown', (e) => {
-  const typing = e.target.closest('input:not([type=checkbox]), textarea, select, [contenteditable], dialog, .menu');
+  const typing = e.target.closest?.('input:not([type=checkbox]), textarea, select, [contenteditable], dialog, .menu');
   if (typing || e.ctrlKey || e.metaKey || e.altKey || !app.settings.keys || e.defaultPrevented) return;
   const key = pending ? `${pending} ${e.key}` : e.key;
   pending = '';
@@ -177,10 +190,11 @@ addEventListener('keydown', (e) => {
 });
 
 function showKeys() {
-  const rows = t('keys.table').split('\n').map((line) => line.split('  '));
+  const groups = t('keys.table').split('\n\n').map((group) => group.split('\n'));
+  const row = ([keys, what]) => h('div', h('dt', keys.split(' ').map((key) => h('kbd', key))), h('dd', what));
   const box = h('dialog.keys', { 'aria-labelledby': 'keys-title', onclose: () => box.remove(), onclick: (e) => e.target === box && box.close() },
     h('h2', { id: 'keys-title' }, t('keys.title')),
-    h('dl', rows.map(([keys, what]) => what ? h('div', h('dt', keys.split(' ').map((key) => h('kbd', key))), h('dd', what)) : h('h3', keys))),
+    h('div.key-lists', groups.map(([title, ...rows]) => h('section', h('h3', title), h('dl', rows.map((line) => row(line.split('  '))))))),
     h('div.row.end', h('button.button', { onclick: () => box.close(), autofocus: true }, t('close'))));
   document.body.append(box);
   box.showModal();
@@ -207,11 +221,16 @@ function notify(job) {
 
 // --- start ------------------------------------------------------------------------------------------------------
 
+// The frame comes first; a page's own modules are asked for once it is painted, or soon in a tab that nobody sees.
+const painted = () => new Promise((done) => {
+  requestAnimationFrame(() => setTimeout(done));
+  setTimeout(done, 100);
+});
+
 async function start() {
   applySettings();
   frame();
   document.documentElement.classList.add('ready');
-  addEventListener('hashchange', go);
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) return;
     app.mark = '';
@@ -219,6 +238,8 @@ async function start() {
   });
   const begun = Promise.allSettled([signIn().then(showSession), loadJobs()]);
   app.ready = begun;
+  await painted();
+  addEventListener('hashchange', go);
   go();
   await begun;
   for (const job of jobs.values()) before.set(job.uid, job.state);
@@ -231,6 +252,7 @@ async function start() {
   watch('jobs');
   watch('machine');
   loadMachine().catch(() => {});
+  loadSettings().catch(() => {});
 }
 
 start();

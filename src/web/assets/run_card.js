@@ -45,7 +45,11 @@ export async function newestSample(uid) {
   return samples.find((s) => s.step === step);
 }
 
-export const thumb = (s, width) => h('img', { src: fileUrl('thumbs', s.folder, s.path, `?w=${width}`), alt: s.prompt ?? '' });
+// A small picture of a sample; where the server makes none, the file itself.
+export function thumb(s, width, alt = s.prompt ?? '') {
+  const whole = fileUrl('files', s.folder, s.path);
+  return h('img', { src: fileUrl('thumbs', s.folder, s.path, `?w=${width}`), alt, loading: 'lazy', onerror: (e) => { if (!e.target.src.endsWith(whole)) e.target.src = whole; } });
+}
 
 const BUTTONS = ['pause', 'stop', 'kill'];
 
@@ -72,7 +76,7 @@ export function runCard(first) {
     attr(link, 'href', `#/job/${job.uid}`);
     attr(link, 'title', job.name);
     put(link, job.name);
-    put(about, [placeOf(job), t(`kind.${job.kind}`), job.started && t('started', { ago: ago(job.started) }), job.attempt > 1 && t('attempt', { n: job.attempt })].filter(Boolean).join(' · '));
+    put(about, [placeOf(job), t(`kind.${job.kind}`), job.started && t('started', { ago: ago(job.started) }), job.attempt > 1 && t('attempt', { n: job.attempt }), job.adopted && t('adopted')].filter(Boolean).join(' · '));
     const text = sayWait(job);
     note.hidden = !text;
     put(note, text ?? '');

@@ -38,8 +38,8 @@ export function ask({ title, text, yes, danger, extra, value }) {
     };
     const box = h('dialog.ask', { 'aria-labelledby': 'ask-title', oncancel: (e) => { e.preventDefault(); done(null); } },
       h('h2', { id: 'ask-title' }, title), text && h('p', text), extra,
-      h('div.row.end', h('button.button', { onclick: () => done(null) }, t('cancel')),
-        h('button.button.primary', { class: danger ? 'danger' : '', autofocus: true, onclick: () => done(value ? value() : true) }, yes)));
+      h('div.row.end', h('button.button', { autofocus: danger, onclick: () => done(null) }, t('cancel')),
+        h('button.button.primary', { class: danger ? 'danger' : '', autofocus: !danger && !extra, onclick: () => done(value ? value() : true) }, yes)));
     document.body.append(box);
     box.showModal();
   });
@@ -79,7 +79,7 @@ function openMenu(button, items) {
     e.preventDefault();
     e.stopPropagation();
   }
-  document.body.append(box);
+  document.getElementById('main').append(box);
   const r = button.getBoundingClientRect();
   box.style.top = `${Math.min(r.bottom + 4, Math.max(8, innerHeight - box.offsetHeight - 8))}px`;
   box.style.left = `${Math.max(8, Math.min(r.right - box.offsetWidth, innerWidth - box.offsetWidth - 8))}px`;

@@ -31,8 +31,8 @@ function unquote(text) {
   return text.startsWith("'") ? text.slice(1, -1).replaceAll("''", "'") : text;
 }
 
-function flowList(text) {
-  const items = text.slice(1, -1).match(/"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,]+/g) ?? [];
+export function flowList(text) {
+  const items = text.slice(1, -1).match(/\s*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,]+)/g) ?? [];
   return items.map((item) => unquote(item.trim())).filter((item) => item !== '');
 }
 
@@ -145,12 +145,17 @@ export function diff(before, after) {
   return out.map(([mark, line]) => [mark, line]);
 }
 
-// A command line as a shell would split it, without variables, and back.
+// A command line as a shell would split it, without variables, and back; null where a quote is open.
 export function splitCommand(text) {
   const out = [];
+  text = text.replace(/\\\r?\n/g, ' ');
   const word = /\s*((?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\])+)/gsy;
-  for (let m = word.exec(text); m; m = word.exec(text)) out.push(m[1].replace(/"((?:[^"\\]|\\.)*)"|'([^']*)'|\\(.)/gs, (_, d, s, c) => (d !== undefined ? d.replace(/\\(["\\$`])/g, '$1') : s ?? (c === '\n' ? '' : c))));
-  return out;
+  let at = 0;
+  for (let m = word.exec(text); m; m = word.exec(text)) {
+    at = word.lastIndex;
+    out.push(m[1].replace(/"((?:[^"\\]|\\.)*)"|'([^']*)'|\\(.)/gs, (_, d, s, c) => (d !== undefined ? d.replace(/\\(["\\$`])/g, '$1') : s ?? c)));
+  }
+  return text.slice(at).trim() ? null : out;
 }
 
 export const joinCommand = (argv) => argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');

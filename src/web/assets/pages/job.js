@@ -22,13 +22,14 @@ export function open(root, params) {
   const buttons = h('div.row.wrap');
   const nav = tabs(t('job.views'), () => shownTabs().map((id) => ({ id, label: t(`tab.${id}`), href: `#/job/${uid}${id === 'overview' ? '' : `/${id}`}`, mark: id === 'verdict' && job?.class ? '!' : '' })));
   const body = h('div.job-body', loading());
-  root.append(back, h('div.page-head.job-head', h('div.row.wrap.grow', title, rename(), state), buttons), nav, body);
+  const head = h('div.page-head.job-head', { hidden: true }, h('div.row.wrap.grow', title, rename(), state), buttons);
+  root.append(back, head, nav, body);
 
   const shownTabs = () => TABS.filter((id) => id !== 'verdict' || tab === 'verdict' || job?.class || job?.state === 'failed');
   const context = { uid, job: () => job, query: () => query };
 
   function rename() {
-    return session.read_only ? null : h('button.quiet', { title: t('job.rename'), 'aria-label': t('job.rename'), onclick: async () => {
+    return session.read_only || job?.adopted ? null : h('button.quiet', { title: t('job.rename'), 'aria-label': t('job.rename'), onclick: async () => {
       const input = h('input.wide', { value: job.name, maxlength: 200, 'aria-label': t('job.name') });
       const name = await ask({ title: t('job.rename'), extra: input, yes: t('save'), value: () => input.value.trim() });
       if (name && name !== job.name) context.patch({ name });
@@ -44,6 +45,7 @@ export function open(root, params) {
   };
 
   function showHead() {
+    head.hidden = false;
     put(title, job.name);
     app.title(job.name);
     const name = stateOf(job);

@@ -7,20 +7,22 @@ import { choice, empty, problemBox, select, toggle } from '../ui.js';
 import { count, duration, figure } from '../format.js';
 import { Chart, nearest, toRun } from '../chart.js';
 
-const kept = { metric: 'loss', smooth: 35, log: false, time: false, clip: false };
+const kept = { metric: 'loss', log: false, clip: false };
+const saveSmooth = settle(800, (smoothing) => app.save({ smoothing }));
 
 export function open(root, { uid, job, query }) {
+  Object.assign(kept, { smooth: app.settings.smoothing * 100, time: app.settings.axis === 'time' });
   const chart = new Chart(t('chart.label'), t('chart.hint'));
   const data = new Map();
   let asked = 0;
   const legend = h('ul.legend');
-  const table = h('div.table-box.hidden');
+  const table = h('div.table-box.hidden', { tabindex: 0, role: 'region', 'aria-label': t('chart.table') });
   const slot = h('div');
   const reset = h('button.button.small', { hidden: true, onclick: () => chart.zoom(null) }, icon('again'), t('chart.all'));
   const metrics = h('span');
-  const slider = h('input', { type: 'range', min: 0, max: 100, value: kept.smooth, 'aria-label': t('chart.smooth'), oninput: () => set('smooth', Number(slider.value)) });
+  const slider = h('input', { type: 'range', min: 0, max: 100, value: kept.smooth, 'aria-label': t('chart.smooth'), oninput: () => { set('smooth', Number(slider.value)); saveSmooth(Math.min(0.99, slider.value / 100)); } });
   const tableButton = h('button.button.small', { 'aria-expanded': 'false', onclick: () => tableButton.setAttribute('aria-expanded', String(!table.classList.toggle('hidden'))) }, t('chart.table'));
-  root.append(h('div.toolbar', metrics, choice(t('chart.axis'), [[false, t('chart.axis.step')], [true, t('chart.axis.time')]], kept.time, (v) => { chart.view = null; set('time', v); }),
+  root.append(h('div.toolbar', metrics, choice(t('chart.axis'), [[false, t('chart.axis.step')], [true, t('chart.axis.time')]], kept.time, (v) => { chart.view = null; app.save({ axis: v ? 'time' : 'step' }); set('time', v); }),
     h('label.toggle', t('chart.smooth'), slider), toggle(t('chart.log'), kept.log, (v) => set('log', v)), toggle(t('chart.clip'), kept.clip, (v) => set('clip', v)),
     h('span.grow'), reset, tableButton, h('button.button.small', { onclick: csv }, icon('save'), t('chart.csv'))),
   slot, h('div.chart-box.card', chart.node, legend), table);

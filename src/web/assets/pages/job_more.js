@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The quieter views of a job: files, text, verdict.
 import { h, t, icon, fill } from '../dom.js';
-import { get, getText, post, fileUrl, session } from '../api.js';
+import { get, post, fileUrl, session } from '../api.js';
 import { on, emit } from '../events.js';
 import { actionsOf } from '../actions.js';
 import { busyButton, command, copyButton, empty, loading, problemBox, toast } from '../ui.js';
@@ -49,7 +49,7 @@ export function config(root, { job }) {
   const text = j.config;
   root.append(changes,
     text ? h('section.card', h('div.section-head', h('h2', t('config.title')), h('span.grow'), edit && h('button.button.small', { onclick: edit.run }, icon(edit.icon), edit.label), download(j), copyButton(text)), h('pre.code-box', { tabindex: 0, 'aria-label': t('config.title') }, highlight(text))) : '',
-    j.argv ? h('section.card', h('h2', t('cmd.label')), command(joinCommand(j.argv)), h('dl.facts', h('div', h('dt', t('cmd.cwd')), h('dd', h('code', j.cwd))))) : '',
+    j.argv ? h('section.card', h('h2', t('cmd.label')), command(joinCommand(j.argv)), h('dl.facts', h('div', h('dt', t('new.cwd')), h('dd', h('code', j.cwd))))) : '',
     Object.keys(j.env ?? {}).length ? h('section.card', h('h2', t('config.env')), h('ul.env', Object.entries(j.env).map(([k, v]) => h('li', h('code', `${k}=${v}`))))) : '');
   if (j.parent && text) compare(changes, j);
 }
@@ -74,11 +74,9 @@ export function verdict(root, context) {
   const load = async () => {
     const job = context.job();
     try {
-      const { text } = await getText(`jobs/${context.uid}/log?tail=1000000`);
-      if (!text.trim()) return fill(box, empty('doctor', t('verdict.none.title'), t('verdict.none.text')));
-      fill(box, report(await post('diagnose', { log: text, exit: job.exit_code ?? undefined }), job));
+      fill(box, report(await get(`jobs/${context.uid}/verdict`), job));
     } catch (problem) {
-      fill(box, problemBox(problem, load));
+      fill(box, problem.status === 404 ? empty('doctor', t('verdict.none.title'), t('verdict.none.text')) : problemBox(problem, load));
     }
   };
   load();
@@ -104,7 +102,8 @@ function retry(fix, job) {
   const set = Object.entries(fix.set ?? {});
   const can = fix.auto && !session.read_only && (set.length || fix.action === 'cpu');
   return [set.length > 0 && h('p', set.map(([k, v]) => h('code.var', `${k}=${v}`))), can && h('div.row', busyButton(t('verdict.retry'), 'play', async () => {
-    const env = { ...job.env, ...fix.set };
+    // Values that the server does not tell are its own; it adds them again.
+    const env = { ...Object.fromEntries(Object.entries(job.env ?? {}).filter(([, v]) => v !== '(hidden)')), ...fix.set };
     for (const name of fix.unset ?? []) delete env[name];
     const { name, kind, config, argv, cwd, options } = job;
     const body = { name: t('verdict.name', { name }), kind, cwd, env, options, gpu: fix.action === 'cpu' ? 'cpu' : job.gpu, start: true, ...(argv ? { argv } : { config }) };

@@ -40,7 +40,7 @@ export function open(root, { uid, job, patch }) {
     const series = await get(`jobs/${uid}/series?metrics=loss&points=800`).catch(() => null);
     const run = series && toRun(series, 'loss', false, { name: job().name, color: 0 });
     curve.hidden = !(run?.xs.length > 1);
-    if (!curve.hidden) chart.set([run], { smooth: 35 });
+    if (!curve.hidden) chart.set([run], { smooth: app.settings.smoothing * 100 });
   };
   const drawTail = async () => {
     const { text } = await getText(`jobs/${uid}/log?tail=3000`).catch(() => ({ text: '' }));

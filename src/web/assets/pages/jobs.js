@@ -1,23 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // What runs, what waits, what was.
-import { h, t, icon, put, attr, keyed, settle } from '../dom.js';
+import { h, t, icon, put, attr, fill, keyed, settle } from '../dom.js';
 import { get, replace, query, session } from '../api.js';
 import { on, jobs, queue, loadJobs, emit, every } from '../events.js';
 import { actionsOf, actByKey, discard, isLive, isWaiting, isOver, stateOf } from '../actions.js';
-import { badge, busyButton, choice, complain, empty, loading, menuButton } from '../ui.js';
+import { badge, busyButton, choice, complain, empty, loading, menuButton, problemBox } from '../ui.js';
 import { ago, count, duration, loss, moment, now, until } from '../format.js';
 import { chooser, sortable, step } from '../list.js';
 import { placeOf, runCard } from '../run_card.js';
 
 const FILTERS = ['all', 'finished', 'failed', 'stopped', 'draft'];
 
+let fresh = true;
+
 export function open(root) {
   app.title('');
   const page = build();
   root.append(page.node);
-  page.show();
-  const stop = [on('jobs', page.show), every(20000, page.show)];
-  const close = () => stop.forEach((off) => off());
+  let stop = [];
+  const begin = () => {
+    if (!stop) return;
+    page.show();
+    stop.push(on('jobs', page.show), every(20000, page.show));
+  };
+  // Jobs that a terminal deleted are not told of: the list is asked for anew.
+  (fresh ? app.ready : loadJobs().catch(() => {})).then(begin);
+  fresh = false;
+  const close = () => {
+    stop.forEach((off) => off());
+    stop = null;
+  };
   close.keys = (key) => {
     const row = document.activeElement.closest('.item');
     if (key === 'j' || key === 'ArrowDown') step(page.node, 1);
@@ -54,7 +66,7 @@ function build() {
       loadJobs();
     }
   });
-  const node = h('div.jobs', h('div.page-head', h('h1', { tabindex: -1 }, t('jobs.title')), summary), livePart, queuePart, past.node, first);
+  const node = h('div.jobs', h('div.page-head', h('h1', { tabindex: -1 }, t('jobs.title')), summary), first, livePart, queuePart, past.node);
 
   function show() {
     const all = [...jobs.values()];
@@ -74,13 +86,14 @@ function build() {
     showFirst(all.length);
   }
 
-  function showFirst(any) {
-    app.ready.then(([, list]) => {
-      first.hidden = any > 0 || past.searching();
-      past.node.hidden = !first.hidden && !past.searching();
-      if (list.status === 'rejected' && !any) first.replaceChildren(h('p.muted.center', list.reason.message));
-      else if (!any) first.replaceChildren(welcome());
-    });
+  // Before there is anything: a welcome, or why the list cannot be read.
+  async function showFirst(any) {
+    const [, list] = await app.ready;
+    const problem = queue.loaded ? null : list.reason;
+    first.hidden = !problem && (any > 0 || past.searching());
+    past.node.hidden = !past.any() && !past.searching();
+    if (problem) fill(first, problemBox(problem, () => loadJobs().catch(complain)));
+    else fill(first, !any && welcome());
   }
   return { node, show, search: past.search };
 }
@@ -188,7 +201,7 @@ function historyPart() {
     list = over;
     draw();
   };
-  return { node, show, search, searching: () => found !== null };
+  return { node, show, search, searching: () => found !== null, any: () => list.length > 0 };
 }
 
 function historyRow(first, pick) {

@@ -49,10 +49,13 @@ function layout(page, kept) {
   const gpu = h('select.wide', { id: 'job-gpu', onchange: () => planSoon() }, [['auto', t('gpu.auto.long')], ...machine.gpus.map((g) => [String(g.index), `${t('gpu.n', { n: g.index })} · ${g.name ?? g.gfx ?? ''}`]), ['cpu', t('cpu')]].map(([v, label]) => h('option', { value: v, selected: v === (job?.gpu ?? 'auto') }, label)));
   const editor = new Editor({ label: t('new.yaml'), keys: () => table.kinds[scan(page.text).keys.get('model.kind')?.value || 'gpt'] ?? [], changed: (text) => setText(text, editor) });
   const fields = form({ table: () => table, changed: (text) => setText(text, fields) });
+  const folder = h('input.wide', { id: 'job-cwd', value: job?.cwd ?? kept?.cwd ?? '', readOnly: Boolean(job), spellcheck: false, placeholder: t('new.cwd.hint'), oninput: () => { keep(); planSoon(); } });
+  const cwd = () => folder.value.trim() || undefined;
   const cmd = commandView(job, () => keep());
   const report = h('div.report', { role: 'status' });
   const fit = h('div.fit');
-  const views = { form: h('div', fields), yaml: h('div', editor.node, dropHint()), command: cmd.node };
+  const panel = (id, ...body) => h('div', { id: `view-${id}`, role: 'tabpanel', 'aria-labelledby': `tab-${id}` }, body);
+  const views = { form: panel('form', fields), yaml: panel('yaml', editor.node, dropHint()), command: panel('command', cmd.node) };
   const nav = h('div.tabs', { role: 'tablist', 'aria-label': t('new.views') });
   const fitCard = h('section.card', h('h2', t('fit.title')), fit);
   const titleText = job ? t('edit.title') : t('new.title');
@@ -93,7 +96,7 @@ function layout(page, kept) {
   const keep = () => {
     if (job) return;
     try {
-      sessionStorage.setItem(KEPT, JSON.stringify({ text: page.text, name: name.value, view: page.view, command: cmd.text(), cwd: cmd.cwd() }));
+      sessionStorage.setItem(KEPT, JSON.stringify({ text: page.text, name: name.value, view: page.view, command: cmd.text(), cwd: folder.value }));
     } catch { /* not kept then */ }
   };
 
@@ -127,7 +130,7 @@ function layout(page, kept) {
     if (!page.text.trim()) return fill(fit, h('p.muted', t('fit.empty')));
     fit.classList.add('stale');
     try {
-      const answer = await post('plan', { config: page.text, device: /^\d/.test(gpu.value) ? `hip:${gpu.value}` : gpu.value });
+      const answer = await post('plan', { config: page.text, device: /^\d/.test(gpu.value) ? `hip:${gpu.value}` : gpu.value, cwd: cwd() });
       if (mine === planned) showFit(fit, answer);
     } catch (problem) {
       if (mine === planned) fill(fit, h('p', problem.message), problem.hint && h('p.muted', problem.hint));
@@ -158,13 +161,13 @@ function layout(page, kept) {
 
   // --- saving ---
 
-  const body = () => (page.view === 'command' ? { kind: 'run', argv: splitCommand(cmd.text()), cwd: cmd.cwd() || undefined } : { kind: job?.kind ?? 'train', config: page.text });
+  const body = () => (page.view === 'command' ? { kind: 'run', argv: splitCommand(cmd.text()) } : { kind: job?.kind ?? 'train', config: page.text });
 
   async function save(start) {
     if (page.view !== 'command') {
       await check();
       if (page.errors.length && start) throw new Problem(422, { detail: t('new.fix.first', { n: page.errors.length }) });
-    } else if (!splitCommand(cmd.text()).length) throw new Problem(422, { detail: t('new.no.command') });
+    } else if (!splitCommand(cmd.text())?.length) throw new Problem(422, { detail: t(splitCommand(cmd.text()) ? 'new.no.command' : 'cmd.quote') });
     const values = { ...body(), name: name.value.trim() || guess(), gpu: gpu.value };
     let answer;
     if (job) {
@@ -173,7 +176,7 @@ function layout(page, kept) {
       if (start) answer = await post(`jobs/${job.uid}/start`);
     } else {
       page.key ??= `${Date.now().toString(36)}${Math.random().toString(36).slice(2)}`;
-      answer = await post('jobs', { ...values, start }, { 'Idempotency-Key': page.key });
+      answer = await post('jobs', { ...values, cwd: cwd(), start }, { 'Idempotency-Key': page.key });
       sessionStorage.removeItem(KEPT);
     }
     if (answer?.uid) emit('job', answer);
@@ -187,11 +190,11 @@ function layout(page, kept) {
 
   editor.set(page.text);
   show(page.view);
-  if (kept?.command) cmd.set(kept.command, kept.cwd);
+  if (kept?.command) cmd.set(kept.command);
   checkSoon();
   plan();
   return [job && h('a.back', { href: `#/job/${job.uid}` }, icon('back'), job.name), h('div.page-head', h('h1', { tabindex: -1 }, titleText)), nav,
-    h('div.columns.new', h('div.stack', presets, Object.values(views)), h('div.stack.aside', h('section.card', h('div.field', h('label', { for: 'job-name' }, t('job.name')), name), h('div.field', h('label', { for: 'job-gpu' }, t('fact.gpu')), gpu), buttons), fitCard, report))];
+    h('div.columns.new', h('div.stack', presets, Object.values(views)), h('div.stack.aside', h('section.card', h('div.field', h('label', { for: 'job-name' }, t('job.name')), name), h('div.field', h('label', { for: 'job-gpu' }, t('fact.gpu')), gpu), h('div.field', h('label', { for: 'job-cwd' }, t('new.cwd')), folder, h('p.about', t('new.cwd.about'))), buttons), report, fitCard))];
 }
 
 // The comment at the head of a preset says what it is for.
@@ -201,10 +204,12 @@ const aboutOf = (text) => text.split('\n').filter((line) => line.startsWith('# '
 
 function commandView(job, changed) {
   const line = h('textarea.code', { id: 'cmd', rows: 3, spellcheck: false, placeholder: 'python train.py --config my.yaml', value: job?.argv ? joinCommand(job.argv) : '', oninput: () => { parts(); changed(); } });
-  const cwd = h('input.wide', { id: 'cwd', value: job?.cwd ?? '', spellcheck: false, placeholder: t('cmd.cwd.hint'), oninput: changed });
   const words = h('div.words');
   const env = h('div');
-  const parts = () => fill(words, splitCommand(line.value).map((word) => h('code', word)));
+  const parts = () => {
+    const list = splitCommand(line.value);
+    fill(words, list ? list.map((word) => h('code', word)) : h('p.wrong', t('cmd.quote')));
+  };
   parts();
   async function preview() {
     try {
@@ -216,6 +221,6 @@ function commandView(job, changed) {
       fill(env, h('p.muted', problem.message));
     }
   }
-  const node = h('div.stack', h('section.card', h('div.field', h('label', { for: 'cmd' }, t('cmd.label')), line, h('p.about', t('cmd.about')), words), h('div.field', h('label', { for: 'cwd' }, t('cmd.cwd')), cwd)), h('section.card', h('h2', t('cmd.env')), h('p.muted', t('cmd.env.about')), env));
-  return { node, preview, text: () => line.value, cwd: () => cwd.value.trim(), set: (text, dir) => { line.value = text; cwd.value = dir ?? ''; parts(); } };
+  const node = h('div.stack', h('section.card', h('div.field', h('label', { for: 'cmd' }, t('cmd.label')), line, h('p.about', t('cmd.about')), words)), h('section.card', h('h2', t('cmd.env')), h('p.muted', t('cmd.env.about')), env));
+  return { node, preview, text: () => line.value, set: (text) => { line.value = text; parts(); } };
 }

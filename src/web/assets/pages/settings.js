@@ -24,9 +24,9 @@ export function open(root) {
     h('section.card', h('h2', t('keys.title')), toggle(t('settings.keys'), settings.keys, (keys) => app.save({ keys })), h('p.muted', t('settings.keys.about'))),
     queue, about));
 
-  get('settings').then((answer) => {
-    queue.hidden = !('queue.wait_idle' in answer);
-    fill(queue, h('h2', t('queue.title')), toggle(t('settings.idle'), answer['queue.wait_idle'], (on) => replace('settings', { 'queue.wait_idle': on }).catch(complain)), h('p.muted', t('settings.idle.about')));
+  get('settings').then(({ settings: shared }) => {
+    queue.hidden = !('queue.wait_idle' in shared);
+    fill(queue, h('h2', t('queue.title')), toggle(t('settings.idle'), shared['queue.wait_idle'], (on) => replace('settings', { 'queue.wait_idle': on }).catch(complain)), h('p.muted', t('settings.idle.about')));
     if (session.read_only) queue.querySelector('input').disabled = true;
   }).catch(() => {});
   app.ready.then(() => fill(about, h('h2', t('settings.about')), h('dl.facts',

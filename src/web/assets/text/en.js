@@ -44,6 +44,8 @@ export default {
   'problem.offline.hint': 'Jobs go on without it. Start it with: cairn ui',
   'offline.title': 'The server does not answer.',
   'offline.text': 'Jobs go on without it, and this page connects again by itself. To start the server:',
+  'old.title': 'This page is older than the server.',
+  'old.text': 'Reload it.',
   'signedout.title': 'This session has ended.',
   'signedout.text': 'For a new link, run:',
 
@@ -142,6 +144,7 @@ export default {
   'ends': 'ends at {at}',
   'started': 'started {ago}',
   'attempt': 'attempt {n}',
+  'adopted': 'started in a terminal',
   'trend.down': '↓ falling',
   'trend.up': '↑ rising',
   'sample.at': 'step {step}',
@@ -274,6 +277,9 @@ export default {
   'new.replace.yes': 'Replace',
   'new.name.hint': 'A name to find it by',
   'new.unnamed': 'untitled',
+  'new.cwd': 'Folder',
+  'new.cwd.hint': 'where the server was started',
+  'new.cwd.about': 'It runs there; relative paths begin there.',
   'new.file': 'Open a file',
   'new.drop': 'or drop one here; jobs of ai-toolkit work as they are',
   'new.start': 'Add to the queue',
@@ -318,8 +324,7 @@ export default {
   'fit.gave': 'To make it fit: {what}',
   'cmd.label': 'Command',
   'cmd.about': 'Any trainer. cairn runs it with the environment below, watches it, and diagnoses a failure. No shell reads it.',
-  'cmd.cwd': 'Folder to run it in',
-  'cmd.cwd.hint': 'where the server was started',
+  'cmd.quote': 'A quote is not closed.',
   'cmd.env': 'Environment',
   'cmd.env.about': 'What this machine needs; set by cairn.',
   'cmd.env.none': 'Nothing has to be set.',
@@ -403,6 +408,7 @@ g d  doctor
 g s  settings
 n  new job
 ?  this list
+
 Jobs
 j k  next and previous job
 Enter  open it
@@ -414,15 +420,18 @@ Delete  delete
 x  choose
 Alt ↑ ↓  move in the queue
 /  search
+
 One job
 1 … 7  its tabs
 /  search the log
 f  follow the log
 E  first error
+
 Samples
 ← →  steps
 ↑ ↓  prompts
 Space  play
+
 Chart
 ← →  read values
 + -  zoom
