@@ -161,6 +161,8 @@ static void openapi_names_the_same(void)
     size_t n = 0;
     for (struct json_member p = json_first(paths); p.key; p = json_next(paths, p))
         for (struct json_member m = json_first(p.value); m.key; m = json_next(p.value, m)) {
+            if (str_eq(m.key, "parameters")) /* of all its methods */
+                continue;
             n++;
             if (!is_route(p.key, m.key))
                 CHECK_FAIL_("there is no route for %s %s", m.key, p.key);
