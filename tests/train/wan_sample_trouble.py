@@ -68,7 +68,7 @@ def encoders():
                                (f'text_encoder_path={VAE}', 1, ('is a VAE, not an umT5 encoder', 'model.text_encoder_path')),
                                ('text_encoder_path=', 2, ('model.text_encoder_path is not set', '--set model.text_encoder_path=FILE')),
                                ('tokenizer_path=none.json', 1, ('none.json: No such file', 'model.tokenizer_path')),
-                               ('tokenizer_path=', 1, ('no tokenizer.json', 'set model.tokenizer_path')),
+                               ('tokenizer_path=', 1, ('neither in it nor beside it is a tokenizer', 'model.tokenizer_path')),
                                (f'tokenizer_path={UMT5}', 1, ('umt5',)),
                                ('path=none', 1, ('none does not exist', 'model.path'))):
         yield from HOME.refused('run', (unseen, f'--set=model.{key}'), status, *words)
