@@ -234,11 +234,13 @@ def starts_within_50_ms():
     if is_sanitized():
         raise tap.Skip('not with a sanitizer')
     best = 9.0
-    for _ in range(5):
+    for _ in range(10):
         with Server(wait=False) as s:
             begin = time.monotonic()
             s.start()
             best = min(best, time.monotonic() - begin)
+    if best >= 0.05 and os.getloadavg()[0] > os.cpu_count():
+        raise tap.Skip(f'{best * 1000:.0f} ms, but other programs have the CPUs')
     return [] if best < 0.05 else [f'{best * 1000:.0f} ms until it listens']
 
 
