@@ -94,7 +94,7 @@ function showCounts() {
     if (job.steps > 0) share = job.step / job.steps;
   }
   const mark = links[0].querySelector('.count');
-  put(mark, live || waiting ? `${live}${waiting ? ` + ${waiting}` : ''}` : '');
+  put(mark, live ? `${live}${waiting ? ` + ${waiting}` : ''}` : '');
   attr(mark, 'title', t('nav.counts', { live, waiting }));
   app.progress = live === 1 && share !== null ? `${Math.floor(share * 100)} % · ` : live > 1 ? `(${live}) ` : '';
   showTitle();

@@ -47,9 +47,13 @@ export async function newestSample(uid) {
 
 // A small picture of a sample; where the server makes none, the file itself.
 export function thumb(s, width, alt = s.prompt ?? '') {
-  const whole = fileUrl('files', s.folder, s.path);
-  return h('img', { src: fileUrl('thumbs', s.folder, s.path, `?w=${width}`), alt, loading: 'lazy', onerror: (e) => { if (!e.target.src.endsWith(whole)) e.target.src = whole; } });
+  const src = fileUrl('files', s.folder, s.path);
+  const whole = () => (isVideo(s) ? h('video', { src, preload: 'metadata', muted: true, 'aria-label': alt }) : h('img', { src, alt }));
+  const node = h('img', { src: fileUrl('thumbs', s.folder, s.path, `?w=${width}`), alt, loading: 'lazy', onerror: () => node.replaceWith(whole()) });
+  return node;
 }
+
+export const isVideo = (s) => /\.(mp4|webm)$/i.test(s.path);
 
 const BUTTONS = ['pause', 'stop', 'kill'];
 
@@ -99,8 +103,7 @@ export function runCard(first) {
   function draw() {
     const values = smooth(history.values);
     curve.draw(values, undefined, undefined, job.steps > 0 ? Math.max(0.02, Math.min(1, history.last / job.steps)) : 1);
-    const change = values.at(-1) - values.at(-Math.max(2, Math.ceil(values.length / 10)));
-    figures.trend(values.length < 20 ? '' : t(change < 0 ? 'trend.down' : 'trend.up'));
+    figures.trend(trend(history.values));
   }
 
   // The curve is asked for once; afterwards each new step is added to it.
@@ -128,6 +131,15 @@ export function sayWait(job) {
   const name = stateOf(job);
   if (name === 'starting') return job.cause ?? undefined;
   return name === 'stopping' || name === 'pausing' ? t(`${name}.${job.stopping_s > 0 ? 'wait' : 'text'}`, { s: duration(job.stopping_s) }) : undefined;
+}
+
+// The last fifth of the run against the one before: noise is no news.
+function trend(values) {
+  const n = Math.floor(values.length / 5);
+  const mean = (part) => part.filter(Number.isFinite).reduce((sum, v, _, all) => sum + v / all.length, 0);
+  const [before, after] = [mean(values.slice(-2 * n, -n)), mean(values.slice(-n))];
+  const change = (after - before) / Math.abs(before);
+  return n < 4 || !Number.isFinite(change) ? '' : t(change < -0.01 ? 'trend.down' : change > 0.05 ? 'trend.up' : 'trend.level');
 }
 
 function smooth(values, keep = 0.9) {

@@ -55,6 +55,7 @@ from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.remote.remote_connection import RemoteConnection  # noqa: E402
 
 import webserver  # noqa: E402
 
@@ -90,6 +91,7 @@ class Browser:
             options.add_argument(word)
         options.set_capability('goog:loggingPrefs', {'browser': 'ALL'})
         self.server = server
+        RemoteConnection.set_timeout(120)  # a driver that hangs fails the test
         self.driver = webdriver.Chrome(service=Service(DRIVER), options=options)
         self.driver.set_page_load_timeout(60)
         self.driver.execute_cdp_cmd('Emulation.setTimezoneOverride', {'timezoneId': 'UTC'})

@@ -321,6 +321,24 @@ def names_are_never_markup():
     return ([] if not found else ['a name became an element']) + page.trouble()
 
 
+def the_end_of_a_job_is_told_to_who_looks_elsewhere():
+    page.go('#/')
+    page.see('.history .item', EVIL)
+    page.js('''app.save({ notify: true });
+        window.told = [];
+        window.Notification = class { static permission = "granted"; constructor(title) { told.push(title); } };
+        Object.defineProperty(document, "hidden", { configurable: true, get: () => true });
+        document.dispatchEvent(new Event("visibilitychange"))''')
+    uid = add('short', '--steps', '300')
+    told = page.wait(lambda: page.js('return told'), 'a notification', 60)
+    title = page.js('return document.title')
+    page.js('delete document.hidden; document.dispatchEvent(new Event("visibilitychange")); app.save({ notify: false })')
+    page.see('.history .item', 'short')
+    after = page.js('return document.title')
+    server.cairn('job', 'rm', uid)
+    return ([] if told == ['short is finished'] and title.startswith('✓') and not after.startswith('✓') else [f'told: {told}; title {title!r}, later {after!r}']) + page.trouble()
+
+
 # ---- machine, doctor, settings ----
 
 def the_machine_and_the_doctor_are_shown():
@@ -431,7 +449,8 @@ CASES = [
     an_empty_list_says_what_to_do, errors_are_marked_at_their_line_as_one_types, the_form_edits_lines_and_keeps_comments, keys_are_suggested,
     a_job_is_planned_and_added, the_job_is_watched, it_stops_with_a_checkpoint_and_resumes, a_clone_shows_what_changed,
     a_change_of_another_tab_is_not_overwritten, the_queue_is_ordered_by_keys, the_queue_pauses_and_goes_on, keys_work_and_can_be_switched_off,
-    a_failure_is_explained_and_tried_again, deleting_can_be_undone, names_are_never_markup, the_machine_and_the_doctor_are_shown,
+    a_failure_is_explained_and_tried_again, deleting_can_be_undone, names_are_never_markup,
+    the_end_of_a_job_is_told_to_who_looks_elsewhere, the_machine_and_the_doctor_are_shown,
     the_theme_follows_the_system_or_the_setting, nothing_is_wider_than_a_phone, the_keyboard_reaches_the_content_first,
     the_first_paint_waits_for_few_requests, a_server_that_goes_away_and_comes_back, a_read_only_link_shows_no_button_that_changes,
     a_session_that_ended_says_how_to_get_a_link,

@@ -25,7 +25,8 @@ export function open(root, { uid, job, patch }) {
   const note = h('textarea', { rows: 2, placeholder: t('note.hint'), 'aria-label': t('note'), readOnly: session.read_only, value: job().note ?? '', onchange: () => patch({ note: note.value }) });
   const main = h('section.card', figures, bar);
   curve.classList.add('tall');
-  root.append(h('div.columns', h('div.stack', say, main, curve, log), h('div.stack', sample, h('section.card', h('h2', t('facts')), facts, note))));
+  const plan = card('config.title', 'config', 'open.config');
+  root.append(h('div.columns', h('div.stack', say, main, curve, log, plan), h('div.stack', sample, h('section.card', h('h2', t('facts')), facts, note))));
 
   const update = () => {
     const j = job();
@@ -33,6 +34,7 @@ export function open(root, { uid, job, patch }) {
     figures.update(j);
     bar.set(shareOf(j));
     bar.hidden = !Number.isFinite(shareOf(j));
+    plan.hidden ||= isLive(j);
     explain(say, j);
     showFacts(facts, j);
   };
@@ -55,7 +57,15 @@ export function open(root, { uid, job, patch }) {
   };
 
   update();
-  [drawCurve, drawTail, drawSample].forEach((draw) => draw());
+  // Before the first step, what it will do.
+  const drawPlan = async () => {
+    const j = job();
+    if (!j.config || j.step > 0 || !['queued', 'draft'].includes(j.state)) return;
+    const { highlight } = await import('../editor.js');
+    plan.hidden = false;
+    plan.append(h('pre.code-box', { tabindex: 0, 'aria-label': t('config.title') }, highlight(j.config)));
+  };
+  [drawCurve, drawTail, drawSample, drawPlan].forEach((draw) => draw());
   const mine = (work) => (e) => e.uid === uid && work();
   const off = [on('series', mine(throttle(5000, drawCurve))), on('log', mine(throttle(1000, drawTail))), on('sample', mine(settle(300, drawSample)))];
   const close = () => {
@@ -84,7 +94,8 @@ function explain(box, job) {
   if (!text || box.dataset.text === name + text) return;
   box.dataset.text = name + text;
   const resume = (name === 'lost' || name === 'paused') && actionsOf(job).find((a) => a.name === 'resume');
-  fill(box, h('div.notice.big', { class: name === 'failed' ? 'error' : '', role: 'status' }, icon(name), h('div.grow', name === 'failed' && h('h2', t('failed.title')), h('p', text),
+  const tone = { failed: 'error', queued: 'calm', draft: 'calm', starting: 'calm' }[name] ?? '';
+  fill(box, h('div.notice.big', { class: tone, role: 'status' }, icon(name), h('div.grow', name === 'failed' && h('h2', t('failed.title')), h('p', text),
     name === 'failed' && h('div.row.wrap', h('a.button.small', { href: `#/job/${job.uid}/verdict` }, icon('doctor'), t('failed.what')), h('a.button.small', { href: `#/job/${job.uid}/log?error` }, icon('jobs'), t('failed.log'))),
     resume && h('div.row', busyButton(resume.label, resume.icon, resume.run, { class: 'small' })))));
 }

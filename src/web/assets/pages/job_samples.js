@@ -5,9 +5,7 @@ import { get, fileUrl } from '../api.js';
 import { on } from '../events.js';
 import { empty, loading, problemBox } from '../ui.js';
 import { count } from '../format.js';
-import { thumb } from '../run_card.js';
-
-const isVideo = (s) => /\.(mp4|webm)$/i.test(s.path) || s.frames > 1;
+import { isVideo, thumb } from '../run_card.js';
 
 export function open(root, { uid }) {
   let grid = { steps: [], columns: [], at: new Map() };
@@ -35,7 +33,7 @@ export function arrange(samples) {
 }
 
 function table({ steps, columns, at, prompt }, look) {
-  return h('div.samples', h('table', h('caption.hidden', t('tab.samples')),
+  return h('div.samples', { css: { '--n': columns.length } }, h('table', h('caption.hidden', t('tab.samples')),
     h('thead', h('tr', h('th', { scope: 'col' }, t('chart.axis.step')), columns.map((c) => h('th', { scope: 'col', title: prompt(c) }, h('span.two-lines', prompt(c) || t('samples.prompt', { n: c + 1 })))))),
     h('tbody', steps.map((step) => h('tr', h('th', { scope: 'row' }, count(step)), columns.map((c) => {
       const s = at.get(`${step} ${c}`);
@@ -43,32 +41,51 @@ function table({ steps, columns, at, prompt }, look) {
     }))))));
 }
 
-// One sample, large: ← → steps, ↑ ↓ prompts, space plays.
+// One sample, large: ← → steps, ↑ ↓ prompts, space plays.  A pinned one stays beside the others.
 function viewer({ steps, columns, at, prompt }, step, column) {
+  let pinned = null;
   const stage = h('div.stage');
   const title = h('h2', { id: 'view-title' });
   const text = h('p.muted');
   const slider = h('input', { type: 'range', min: 0, max: steps.length - 1, 'aria-label': t('chart.axis.step'), oninput: () => show(steps[steps.length - 1 - slider.value], column) });
-  const box = h('dialog.viewer', { 'aria-labelledby': 'view-title', onclose: () => box.remove(), onkeydown: keys }, h('div.row', h('div.grow', title, text), h('button.quiet', { onclick: () => box.close(), 'aria-label': t('close') }, icon('close'))), stage, h('div.row', slider, h('a.button.small', { download: '' }, icon('save'), t('log.download'))));
+  const pin = h('button.button.small', { 'aria-pressed': 'false', onclick: () => { pinned = pinned ? null : { step, column }; show(step, column); } }, t('samples.pin'));
+  const link = h('a.button.small', { download: '' }, icon('save'), t('log.download'));
+  const box = h('dialog.viewer', { 'aria-labelledby': 'view-title', onclose: () => box.remove(), onkeydown: keys }, h('div.row', h('div.grow', title, text), h('button.quiet', { onclick: () => box.close(), 'aria-label': t('close') }, icon('close'))), stage, h('div.row', slider, pin, link));
+
+  function large(place) {
+    const s = at.get(`${place.step} ${place.column}`);
+    const src = s && fileUrl('files', s.folder, s.path);
+    const name = t('sample.at', { step: count(place.step) });
+    return h('figure', !s ? h('p.muted', t('samples.gap')) : isVideo(s) ? h('video', { src, controls: true, autoplay: true, loop: true, muted: true, 'aria-label': name }) : h('img', { src, alt: s.prompt ?? name }), pinned && h('figcaption', name, place.column === column ? '' : ` · ${prompt(place.column)}`));
+  }
+
   function show(nextStep, nextColumn) {
     [step, column] = [nextStep, nextColumn];
-    const s = at.get(`${step} ${column}`);
     title.textContent = t('sample.at', { step: count(step) });
     text.textContent = prompt(column);
     slider.value = steps.length - 1 - steps.indexOf(step);
-    const src = s && fileUrl('files', s.folder, s.path);
-    fill(stage, !s ? h('p.muted', t('samples.gap')) : /\.(mp4|webm)$/i.test(s.path) ? h('video', { src, controls: true, autoplay: true, loop: true, muted: true }) : h('img', { src, alt: s.prompt ?? '' }));
-    const link = box.querySelector('a');
+    pin.setAttribute('aria-pressed', String(Boolean(pinned)));
+    stage.classList.toggle('two', Boolean(pinned));
+    fill(stage, pinned && large(pinned), large({ step, column }));
+    const s = at.get(`${step} ${column}`);
     link.hidden = !s;
-    if (s) link.href = src;
+    if (s) link.href = fileUrl('files', s.folder, s.path);
   }
+
   function keys(e) {
     const go = (list, now, by) => list[Math.max(0, Math.min(list.length - 1, list.indexOf(now) + by))];
-    const video = stage.querySelector('video');
+    const videos = [...stage.querySelectorAll('video')];
     if (e.key === 'ArrowRight' || e.key === 'ArrowLeft') show(go(steps, step, e.key === 'ArrowRight' ? -1 : 1), column);
     else if (e.key === 'ArrowUp' || e.key === 'ArrowDown') show(step, go(columns, column, e.key === 'ArrowDown' ? 1 : -1));
-    else if (e.key === ' ' && video && e.target.tagName !== 'BUTTON') video.paused ? video.play() : video.pause();
-    else return;
+    else if (e.key === ' ' && videos.length && e.target.tagName !== 'BUTTON') {
+      // Two clips play in step.
+      const play = videos[0].paused;
+      for (const video of videos) {
+        video.currentTime = videos[0].currentTime;
+        if (play) video.play();
+        else video.pause();
+      }
+    } else return;
     e.preventDefault();
     e.stopPropagation();
   }

@@ -80,7 +80,7 @@ function build() {
     put(pause.querySelector('span'), t(queue.paused ? 'queue.go' : 'queue.pause'));
     pause.hidden = session.read_only;
     held.hidden = !queue.paused && !queue.reason;
-    if (!held.hidden) held.replaceChildren(icon(queue.paused ? 'paused' : 'clock'), h('p', queue.reason || t('queue.paused')));
+    if (!held.hidden) held.replaceChildren(icon(queue.paused ? 'paused' : 'clock'), h('p', queue.paused ? t('queue.paused') : queue.reason));
     put(summary, sentence(on_, next));
     past.show(all.filter(isOver));
     showFirst(all.length);
