@@ -194,23 +194,26 @@ static struct run_entry row_of(const char *dir, struct arena *a)
 struct rows {
     struct arena *a;
     struct run_entry *row;
+    struct os_info *folder; /* of each */
     size_t n;
 };
 
-static bool is_listed(const struct rows *rows, const char *dir)
+static bool is_listed(const struct rows *rows, const struct os_info *folder)
 {
-    struct os_info one, other;
     for (size_t i = 0; i < rows->n; i++)
-        if (!os_info(dir, &one) && !os_info(rows->row[i].dir, &other) && os_info_is_same(&one, &other))
+        if (os_info_is_same(folder, &rows->folder[i]))
             return true;
     return false;
 }
 
 static void add_run(struct rows *rows, const char *dir)
 {
-    if (!is_run(dir, rows->a) || is_listed(rows, dir))
+    struct os_info folder;
+    size_t n = rows->n;
+    if (!is_run(dir, rows->a) || os_info(dir, &folder) || is_listed(rows, &folder))
         return;
     struct run_entry row = row_of(dir, rows->a);
+    *ARENA_PUSH(rows->a, rows->folder, n) = folder;
     *ARENA_PUSH(rows->a, rows->row, rows->n) = row;
 }
 
@@ -280,20 +283,21 @@ static const char *register_path(struct arena *a)
                : arena_printf(a, "%s/%s", state, register_name);
 }
 
-/* Links to runs that are gone; and the oldest ones, if there are too many. */
+/* If there are too many: first links to runs that are gone, which may be on a disk that is not mounted now; then
+ * the oldest ones. */
 static void clean_register(const char *dir, struct arena *a)
 {
     struct run_entry *rows;
     char **names;
     size_t n, n_rows;
     struct cairn_error ignored;
-    if (file_names(dir, a, &names, &n))
+    if (file_names(dir, a, &names, &n) || n < MOST_REGISTERED)
         return;
     for (size_t i = 0; i < n; i++)
         if (!os_is_folder(arena_printf(a, "%s/%s", dir, names[i])))
             os_remove(arena_printf(a, "%s/%s", dir, names[i]));
-    if (n > MOST_REGISTERED && !runs_list(dir, a, &rows, &n_rows, &ignored))
-        for (size_t i = 0; i + MOST_REGISTERED < n_rows; i++)
+    if (!runs_list(dir, a, &rows, &n_rows, &ignored))
+        for (size_t i = 0; i + MOST_REGISTERED <= n_rows; i++)
             os_remove(rows[i].dir);
 }
 

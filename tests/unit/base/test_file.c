@@ -388,6 +388,20 @@ static void reads_a_whole_file_up_to_a_limit(void)
     CHECK(err.code == CAIRN_EIO && !none && n == 4);
 }
 
+static void reads_the_end_of_a_file(void)
+{
+    struct cairn_error err = { 0 };
+    char text[8] = "";
+    const char *path = tree_path(&tree, "tail");
+    CHECK(!file_write(path, "abcdef", 6, &err));
+    CHECK_INT(file_read_tail(path, text, 4), 4);
+    CHECK(!memcmp(text, "cdef", 4));
+    CHECK_INT(file_read_tail(path, text, 8), 6);
+    CHECK(!memcmp(text, "abcdef", 6));
+    CHECK_INT(file_read_tail(tree_path(&tree, "not-there"), text, 8), 0);
+    CHECK_INT(file_read_tail(tree.dir, text, 8), 0);
+}
+
 static void makes_folders_once_and_again(void)
 {
     struct cairn_error err = { 0 };
@@ -430,6 +444,7 @@ int main(void)
     RUN(a_refusal_changes_nothing);
     RUN(opens_files_only);
     RUN(reads_a_whole_file_up_to_a_limit);
+    RUN(reads_the_end_of_a_file);
     RUN(makes_folders_once_and_again);
     tree_remove(&tree);
     return check_done();

@@ -95,6 +95,21 @@ static void control_characters_are_escaped(void)
     CHECK(!strchr(text, '\x1b'));
 }
 
+static void values_are_copied(void)
+{
+    CLEANUP(json_cleanup) struct json *from = NULL, *to = json_new_object();
+    struct cairn_error err = { 0 };
+    static const char text[] = "{\"a\":[1,2.5,\"x\"],\"b\":{\"c\":null},\"d\":true}";
+    REQUIRE(!json_parse(text, strlen(text), &from, &err));
+    for (struct json_member m = json_first(from); m.key; m = json_next(from, m))
+        json_add_copy(to, m.key, m.value);
+    json_add_copy(to, "e", NULL);
+    json_free(from);
+    from = NULL;
+    CLEANUP(mem_free) char *copy = json_to_string(to);
+    CHECK_STR(copy, "{\"a\":[1,2.5,\"x\"],\"b\":{\"c\":null},\"d\":true,\"e\":null}");
+}
+
 static void compact_text_is_one_line(void)
 {
     CLEANUP(json_cleanup) struct json *v = json_new_object();
@@ -241,6 +256,7 @@ int main(void)
     RUN(integers_are_whole);
     RUN(damaged_text_stays_printable);
     RUN(control_characters_are_escaped);
+    RUN(values_are_copied);
     RUN(compact_text_is_one_line);
     RUN(members_come_in_the_order_of_the_text);
     RUN(types_and_whole_numbers);

@@ -106,6 +106,13 @@ static void a_new_folder_is_new(void)
     CHECK(own_dir_make(&other, &d, "a", &err) == -1);
     CHECK_INT(errno, EEXIST);
     own_dir_close(&other);
+    CHECK(!own_dir_enter(&other, &d, "a", &err));
+    CHECK_STR(other.path, one.path);
+    own_dir_close(&other);
+    CHECK(own_dir_enter(&other, &d, "b", &err) == -1 && errno == ENOENT && other.fd == -1);
+    tree_link(&tree, "runs/cairn/link", "a");
+    CHECK(own_dir_enter(&other, &d, "link", &err) == -1);
+    CHECK_HAS(err.msg, "symbolic link");
     own_dir_close(&one);
     own_dir_close(&d);
 }

@@ -9,6 +9,7 @@
 #include "tree.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/wait.h>
 
 static struct tree tree;
 
@@ -141,6 +142,41 @@ static void one_has_the_lock(void)
     close(other);
 }
 
+/* It belongs to the open file: a child that inherits it keeps it, and asking takes nothing. */
+static void whoever_inherited_a_hold_keeps_it(void)
+{
+    const char *path = tree_path(&tree, "hold");
+    int one = os_open(path, OS_READ | OS_WRITE | OS_CREATE), other = os_open(path, OS_READ | OS_WRITE),
+        asking = os_open(path, OS_READ), pipes[2];
+    CHECK_INT(os_is_held(asking), 0);
+    CHECK(!os_hold(one));
+    CHECK_INT(os_is_held(asking), 1);
+    CHECK_INT(os_is_held(one), 0); /* not by another */
+    CHECK(os_hold(other) == -1 && errno == EAGAIN);
+    REQUIRE(!pipe(pipes));
+    pid_t child = fork();
+    if (!child) {
+        char byte;
+        close(pipes[1]);
+        _exit(read(pipes[0], &byte, 1) != 0);
+    }
+    close(pipes[0]);
+    close(one);
+    CHECK_INT(os_is_held(asking), 1);
+    close(pipes[1]);
+    waitpid(child, NULL, 0);
+    CHECK_INT(os_is_held(asking), 0);
+    CHECK(!os_hold(other));
+    close(other);
+    CHECK(os_is_held(-1) == -1 && errno == EBADF);
+    close(asking);
+}
+
+static void the_disks_here_are_local(void)
+{
+    CHECK(os_is_local(tree.dir) && os_is_local("/proc") && os_is_local("/no/such/folder"));
+}
+
 /* Each of them fails as if the system had refused, and leaves nothing behind. */
 static void a_fault_is_a_refusal(void)
 {
@@ -188,6 +224,8 @@ static void beside_the_program(void)
     CHECK_STR(beside, self);
     CHECK(!path_beside_program("../x", "y", up, sizeof(up)));
     CHECK_HAS(up, "/../x/y");
+    CHECK(!path_program_to_start(up, sizeof(up)));
+    CHECK_STR(up, self);
 }
 
 /* By the kernel, and by the walk for kernels that cannot. */
@@ -253,8 +291,47 @@ static void a_name_that_exists_is_not_replaced(void)
     close(dir);
 }
 
-int main(void)
+static int copy_of_this(const char *path)
 {
+    char bytes[1 << 16];
+    int from = os_open("/proc/self/exe", OS_READ), to = os_open(path, OS_WRITE | OS_CREATE);
+    ssize_t n;
+    while ((n = read(from, bytes, sizeof(bytes))) > 0)
+        if (write(to, bytes, (size_t)n) != n)
+            return -1;
+    close(from);
+    return n || fchmod(to, 0700) ? -1 : close(to);
+}
+
+/* In a copy, which is then removed, and put back as an upgrade would. */
+static int a_removed_program(const char *path)
+{
+    char name[PATH_MAX], start[PATH_MAX];
+    if (remove(path) || path_program(name, sizeof(name)) || path_program_to_start(start, sizeof(start)) ||
+        strcmp(name, path) || strcmp(start, "/proc/self/exe"))
+        return 1;
+    return copy_of_this(path) || path_program_to_start(start, sizeof(start)) || strcmp(start, path) ? 2 : 0;
+}
+
+static void a_program_that_is_gone_can_be_started(void)
+{
+    char copy[PATH_MAX];
+    int status = -1;
+    snprintf(copy, sizeof(copy), "%s", tree_path(&tree, "copy of this"));
+    REQUIRE(!copy_of_this(copy));
+    pid_t child = fork();
+    if (!child) {
+        execl(copy, copy, "removed", copy, NULL);
+        _exit(9);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK_INT(status, 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3)
+        return a_removed_program(argv[2]);
     tree_make(&tree);
     RUN(what_is_opened_is_not_inherited);
     RUN(a_new_file_has_its_permissions);
@@ -264,11 +341,14 @@ int main(void)
     RUN(a_folder_goes_with_its_files);
     RUN(what_lies_at_a_path);
     RUN(one_has_the_lock);
+    RUN(whoever_inherited_a_hold_keeps_it);
+    RUN(the_disks_here_are_local);
     RUN(a_fault_is_a_refusal);
     RUN(the_parts_of_a_path);
     RUN(beside_the_program);
     RUN(nothing_above_a_folder_is_reached);
     RUN(a_name_that_exists_is_not_replaced);
+    RUN(a_program_that_is_gone_can_be_started);
     tree_remove(&tree);
     return check_done();
 }

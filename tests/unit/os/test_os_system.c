@@ -101,6 +101,99 @@ static void a_process_has_a_beginning(void)
     CHECK_INT(os_process_start(INT32_MAX), 0);
 }
 
+/* PID, start and boot name one process for ever. */
+static void a_signal_reaches_the_process_that_was_meant(void)
+{
+    struct os_process_id me, child, wrong;
+    struct os_end end;
+    pid_t pid;
+    int out = os_open_null();
+    REQUIRE(os_process_id(getpid(), &me) && me.pid == getpid() && me.start > 0 && strlen(me.boot) == 36);
+    CHECK(!os_process_id(INT32_MAX, &child));
+    REQUIRE(!spawn("exec sleep 600", out, &pid) && os_process_id(pid, &child));
+    CHECK(!os_signal(&child, 0) && child.start >= me.start);
+    wrong = child;
+    wrong.start++;
+    CHECK(os_signal(&wrong, SIGKILL) == -1 && errno == ESRCH);
+    wrong = child;
+    wrong.boot[0] ^= 1;
+    CHECK(os_signal(&wrong, SIGKILL) == -1 && errno == ESRCH);
+    CHECK(!os_signal(&child, 0) && !os_signal(&child, SIGTERM));
+    for (int i = 0; i < 500 && os_process_id(pid, &wrong); i++)
+        usleep(10000);
+    CHECK(!os_process_id(pid, &wrong)); /* it has ended, though nobody has asked how */
+    CHECK(os_signal(&child, 0) == -1 && errno == ESRCH);
+    CHECK(!os_wait(pid, 60, &end) && end.signal == SIGTERM);
+    CHECK(os_signal(&child, 0) == -1 && errno == ESRCH);
+    close(out);
+}
+
+static void a_process_has_a_name(void)
+{
+    char name[32];
+    os_set_name("cairn-test");
+    CHECK(os_read_start("/proc/self/comm", name, sizeof(name)) > 0);
+    CHECK_STR(name, "cairn-test\n");
+}
+
+static void spawn_apart(const char *script, int out)
+{
+    int in = os_open_null();
+    const char *argv[] = { "sh", "-c", script, NULL };
+    CHECK(!os_spawn_apart("/bin/sh", argv, (const int[]){ in, out, out }));
+    close(in);
+}
+
+/* Until it has written a line. */
+static const char *said_by(int fd, char text[512])
+{
+    ssize_t n = 0;
+    for (int i = 0; i < 1000 && (n <= 0 || text[n - 1] != '\n'); i++) {
+        usleep(10000);
+        n = os_read_at(fd, text, 511, 0);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+static void one_that_is_apart_inherits_nothing(void)
+{
+    char text[512];
+    int out = os_open_memory("test"), left = dup(out); /* is not closed on exec */
+    sigset_t blocked, before;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGTERM);
+    signal(SIGINT, SIG_IGN); /* as a shell does for what runs in the background */
+    sigprocmask(SIG_BLOCK, &blocked, &before);
+    spawn_apart(
+        "ps -o pid=,ppid=,sid= -p $$ | tr -s ' ' '\\n' | tr '\\n' ' '; ls /proc/self/fd | tr '\\n' ' ';"
+        " grep -E 'SigIgn|SigBlk' /proc/$$/status | tr '\\n\\t' '  '; echo",
+        out);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    signal(SIGINT, SIG_DFL);
+    said_by(out, text);
+    long pid = 0, parent = 0, session = 0;
+    int at = 0;
+    unsigned long long ignored = 1, masked = 1;
+    CHECK_INT(sscanf(text, " %ld %ld %ld %n", &pid, &parent, &session, &at), 3);
+    CHECK(parent != getpid() && session != getsid(0) && session > 0);
+    CHECK(!strncmp(text + at, "0 1 2 3 ", 8) && strchr("S", text[at + 8]));
+    CHECK_INT(sscanf(text + at + 8, "SigBlk: %llx SigIgn: %llx", &masked, &ignored), 2);
+    CHECK(!masked && !ignored);
+    close(left);
+    close(out);
+    int none = os_open_null();
+    const char *argv[] = { "x", NULL };
+    CHECK(os_spawn_apart("/no/such/program", argv, (const int[]){ none, none, none }) == -1 &&
+          errno == ENOENT);
+    for (int nth = 1; nth <= 2; nth++) {
+        fault_arm(nth, EAGAIN);
+        CHECK(os_spawn_apart("/bin/true", argv, (const int[]){ none, none, none }) == -1 && errno == EAGAIN);
+        CHECK(fault_disarm());
+    }
+    close(none);
+}
+
 static void *own_mask(void *to)
 {
     pthread_sigmask(SIG_SETMASK, NULL, to);
@@ -183,6 +276,9 @@ int main(void)
     RUN(a_child_writes_and_ends);
     RUN(a_child_that_does_not_end_is_killed);
     RUN(a_process_has_a_beginning);
+    RUN(a_signal_reaches_the_process_that_was_meant);
+    RUN(a_process_has_a_name);
+    RUN(one_that_is_apart_inherits_nothing);
     RUN(a_thread_hears_no_signal);
     RUN(what_is_ignored_stays_so);
     RUN(a_library_that_is_not_there_has_a_reason);

@@ -194,6 +194,67 @@ static void finds_what_the_user_means(void)
     CHECK(!chdir("/"));
 }
 
+static void runs_are_registered_wherever_they_are(void)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct cairn_error err = { 0 };
+    struct run_entry *rows;
+    size_t n;
+    setenv("XDG_STATE_HOME", folder("register"), 1);
+    REQUIRE(!runs_registered(&a, &rows, &n, &err));
+    CHECK_INT(n, 0);
+    tree_put(&tree, "far/away/same/log.jsonl", "{\"step\":5,\"loss\":4}\n");
+    tree_put(&tree, "other/same/log.jsonl", "");
+    runs_register(folder("far/away/same"));
+    runs_register(folder("far/away/same"));
+    REQUIRE(!chdir(folder("other")));
+    runs_register("same");
+    runs_register("not-there");
+    REQUIRE(!chdir("/"));
+    REQUIRE(!runs_registered(&a, &rows, &n, &err));
+    CHECK_INT(n, 2);
+    for (size_t i = 0; i < n; i++)
+        CHECK(!strcmp(rows[i].dir, folder("far/away/same")) || !strcmp(rows[i].dir, folder("other/same")));
+    /* One that is gone for a while is not forgotten: its disk may come back. */
+    REQUIRE(!rename(folder("far/away"), folder("unmounted")));
+    runs_register(folder("other/same"));
+    REQUIRE(!runs_registered(&a, &rows, &n, &err));
+    CHECK_INT(n, 1);
+    remove(folder("far/away"));
+    char back[PATH_MAX];
+    snprintf(back, sizeof(back), "%s", folder("unmounted"));
+    REQUIRE(!rename(back, folder("far/away")));
+    REQUIRE(!runs_registered(&a, &rows, &n, &err));
+    CHECK_INT(n, 2);
+}
+
+static void the_register_does_not_grow_for_ever(void)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct cairn_error err = { 0 };
+    struct run_entry *rows;
+    size_t n;
+    char name[64], log[80], link[64];
+    setenv("XDG_STATE_HOME", folder("full"), 1);
+    mkdir(folder("full/cairn"), 0700);
+    mkdir(folder("full/cairn/trainings"), 0700);
+    for (int i = 0; i < 510; i++) {
+        struct timespec when[2] = { { .tv_sec = 1000 + i }, { .tv_sec = 1000 + i } };
+        snprintf(name, sizeof(name), "many/run-%d", i);
+        snprintf(log, sizeof(log), "%s/log.jsonl", name);
+        snprintf(link, sizeof(link), "full/cairn/trainings/run-%d", i);
+        tree_put(&tree, log, "");
+        utimensat(AT_FDCWD, tree_path(&tree, log), when, 0);
+        if (i < 509)
+            tree_link(&tree, link, tree_path(&tree, name));
+    }
+    runs_register(folder("many/run-509"));
+    REQUIRE(!runs_registered(&a, &rows, &n, &err));
+    CHECK_INT(n, 500);
+    CHECK_STR(n ? rows[0].id : NULL, "run-10");
+    CHECK_STR(n ? rows[n - 1].id : NULL, "run-509");
+}
+
 int main(void)
 {
     tree_make(&tree);
@@ -202,6 +263,8 @@ int main(void)
     RUN(lists_runs);
     RUN(a_number_used_again_is_not_the_run);
     RUN(finds_what_the_user_means);
+    RUN(runs_are_registered_wherever_they_are);
+    RUN(the_register_does_not_grow_for_ever);
     tree_remove(&tree);
     return check_done();
 }

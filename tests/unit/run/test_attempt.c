@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "check.h"
+#include "os/file.h"
 #include "preload/record.h"
 #include "run/guardian.h"
 #include "run/journal.h"
@@ -11,6 +12,7 @@
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 /* One that is excused ends by itself, well after the time to judge it; one that is not must not do so on a slow machine. */
 enum { HANG_S = 1, EXCUSED_S = 6, NOT_EXCUSED_S = 100 };
@@ -132,6 +134,88 @@ static void a_run_inside_watches_itself(void)
     CHECK_INT(end_of("inner", NULL, EXCUSED_S), ATTEMPT_ENDED);
 }
 
+/* ---- time to save ---- */
+
+/* One that does not obey, and holds a file that it inherited; asked to stop after half a second. */
+static void stop_it(const char *script, int grace_s, int lock, struct attempt *out, double *seconds)
+{
+    char *const argv[] = { (char *)"/bin/sh", (char *)"-c", (char *)script, NULL };
+    const char *const env[] = { "PATH=/bin:/usr/bin", NULL };
+    static const int forwarded[] = { SIGTERM };
+    const struct message_sink messages = { .say = ignore };
+    struct facts f = { .root.fd = -1 };
+    struct memory_monitor g = { .root = &f.root };
+    struct cairn_error err = { 0 };
+    CLEANUP(journal_close) struct journal j = { 0 };
+    CLEANUP(signals_close) struct signals s = { .fd = -1 };
+    const struct attempt_options o = { .argv = argv,
+                                       .env = env,
+                                       .monitor = &g,
+                                       .journal = &j,
+                                       .signals = &s,
+                                       .messages = &messages,
+                                       .lock = lock,
+                                       .stop_grace_s = grace_s,
+                                       .silent = true };
+    pid_t me = getpid(), asking = fork();
+    if (!asking) {
+        usleep(500000);
+        kill(me, SIGTERM);
+        usleep(300000);
+        kill(me, SIGTERM); /* impatience does not shorten the time */
+        _exit(0);
+    }
+    double begin = clock_s();
+    CHECK(!root_open(&f.root, NULL, &err) && !journal_open(&j, scratch_dir, NULL, &err) &&
+          !signals_open(&s, forwarded, 1, &err) && !attempt_run(&o, out, &err));
+    *seconds = clock_s() - begin;
+    waitpid(asking, NULL, 0);
+    root_close(&f.root);
+}
+
+static void a_trainer_may_save_before_it_ends(void)
+{
+    static const struct {
+        const char *script;
+        int grace_s, code;
+        double least_s, most_s;
+    } cases[] = {
+        { "trap 'sleep 1; exit 7' INT; while :; do sleep 0.1; done", 30, 7, 1.4, 20 },
+        { "trap '' INT; while :; do sleep 0.1; done", 1, 143, 1.4, 10 },
+        { "trap '' INT TERM; while :; do sleep 0.1; done", 1, 137, 2.4, 12 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct attempt out = { .code = -1 };
+        double seconds;
+        stop_it(cases[i].script, cases[i].grace_s, 0, &out, &seconds);
+        CHECK_INT(out.end, ATTEMPT_INTERRUPTED);
+        CHECK_INT(out.code, cases[i].code);
+        if (seconds < cases[i].least_s || seconds > cases[i].most_s)
+            CHECK_FAIL_("%s: %.1f s", cases[i].script, seconds);
+    }
+}
+
+/* Guardian and trainer have it open, and nobody once they have ended. */
+static void the_lock_is_held_while_a_process_is_left(void)
+{
+    struct attempt out = { .code = -1 };
+    double seconds;
+    const char *path = scratch_file("held", "");
+    int lock = os_open(path, OS_READ | OS_WRITE), asking = os_open(path, OS_READ);
+    char script[700];
+    REQUIRE(lock > 2 && !os_hold(lock));
+    snprintf(
+        script, sizeof(script),
+        "ls -l /proc/self/fd /proc/$PPID/fd | grep -c '%s' >'%s'; trap 'exit 0' INT; while :; do sleep 0.1; done",
+        path, scratch("holders"));
+    stop_it(script, 5, lock, &out, &seconds);
+    CHECK_STR(scratch_read(scratch("holders")), "2\n");
+    CHECK_INT(os_is_held(asking), 1); /* by this test */
+    close(lock);
+    CHECK_INT(os_is_held(asking), 0);
+    close(asking);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 3)
@@ -142,5 +226,7 @@ int main(int argc, char **argv)
     RUN(nor_is_it_for_one_rank_of_several);
     RUN(nor_inside_a_call);
     RUN(a_run_inside_watches_itself);
+    RUN(a_trainer_may_save_before_it_ends);
+    RUN(the_lock_is_held_while_a_process_is_left);
     return check_done();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/journal.h"
 
+#include "base/own.h"
 #include "check.h"
 #include "scratch.h"
 #include <fcntl.h>
@@ -43,6 +44,43 @@ static void falls_silent_once(void)
     journal_add(&j, journal_event("start"));
     CHECK(journal_trouble(&j) != NULL);
     journal_close(&j);
+}
+
+static void a_folder_of_the_caller_is_used(void)
+{
+    struct journal j;
+    struct cairn_error err = { 0 };
+    struct own_dir d;
+    mkdir(scratch("job"), 0700);
+    REQUIRE(!own_dir_open(&d, PLACE_STATE, scratch("job"), NULL, false, &err));
+    REQUIRE(!journal_open_in(&j, &d, NULL, &err));
+    CHECK_STR(j.dir, d.path);
+    CHECK(fcntl(j.fd, F_GETFD) & FD_CLOEXEC);
+    own_dir_close(&d); /* the journal has it open, too */
+    journal_add(&j, journal_event("start"));
+    journal_write_text(&j, "env", "x\n");
+    CHECK(!journal_trouble(&j));
+    journal_close(&j);
+    CHECK_HAS(scratch_read(scratch("job/events.jsonl")), "start");
+    CHECK_STR(scratch_read(scratch("job/env")), "x\n");
+}
+
+static void a_training_says_where_it_is(void)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    mkdir(scratch("outer"), 0700);
+    mkdir(scratch("run one"), 0700);
+    mkdir(scratch("run two"), 0700);
+    CHECK_STR(journal_training(scratch("outer"), &a), NULL);
+    journal_tell_training(scratch("outer"), scratch("run one"));
+    CHECK_STR(journal_training(scratch("outer"), &a), scratch("run one"));
+    journal_tell_training(scratch("outer"), scratch("run two"));
+    journal_tell_training(scratch("outer"), scratch("run three")); /* is not there */
+    CHECK_STR(journal_training(scratch("outer"), &a), scratch("run two"));
+    journal_tell_training(scratch("nowhere"), scratch("run one"));
+    CHECK_STR(journal_training(scratch("nowhere"), &a), NULL);
+    scratch_file("outer/training", "\n\n");
+    CHECK_STR(journal_training(scratch("outer"), &a), NULL);
 }
 
 /* Somebody could have made the folder that the name leads to, with links in it. */
@@ -122,6 +160,8 @@ int main(void)
 {
     RUN(keeps_events_and_files);
     RUN(falls_silent_once);
+    RUN(a_folder_of_the_caller_is_used);
+    RUN(a_training_says_where_it_is);
     RUN(a_name_that_is_taken_is_not_used);
     RUN(a_folder_of_another_holds_no_journal);
     RUN(a_copy_that_was_asked_for_must_open);

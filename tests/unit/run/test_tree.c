@@ -50,6 +50,26 @@ static void finds_descendants_of_every_generation(void)
     tree_release(&t);
 }
 
+/* The supervisor of a job that a trainer put into the queue, and all below it. */
+static void what_is_apart_does_not_count(void)
+{
+    make_machine();
+    add(30, TREE_APART, 'S', 11, 1000);
+    add(31, "cairn-guardian", 'S', 30, 1000);
+    add(32, "python", 'R', 31, 1000);
+    struct tree t;
+    REQUIRE(tree_read(&t, scratch("proc"), 10));
+    CHECK_INT(t.n, 4);
+    for (size_t i = 0; i < t.n; i++)
+        CHECK(t.process[i].pid < 30);
+    tree_release(&t);
+    REQUIRE(tree_read(&t, scratch("proc"), 30)); /* its own tree is whole */
+    CHECK_INT(t.n, 2);
+    tree_release(&t);
+    for (int pid = 30; pid <= 32; pid++)
+        add(pid, "gone", 'S', 1, 0);
+}
+
 static void tells_states(void)
 {
     make_machine();
@@ -153,6 +173,7 @@ static void kills_everything_below(void)
 int main(void)
 {
     RUN(finds_descendants_of_every_generation);
+    RUN(what_is_apart_does_not_count);
     RUN(tells_states);
     RUN(sees_who_waits_for_a_line);
     RUN(sees_variables);
