@@ -114,7 +114,7 @@ static void output_and_status_come_back(void)
     CHECK_STR(s.out, "{\"a\": 1}\n");
     CHECK_INT(s.end.code, 1);
     s = run_one("crash", (struct child_spec){ 0 });
-    CHECK(s.done && (s.end.signal == SIGSEGV || s.end.code)); /* a sanitizer turns it into a status */
+    CHECK(s.done && (s.end.signal || s.end.code)); /* a sanitizer turns it into a status */
     s = run_one("talk", (struct child_spec){ 0 });
     CHECK_STR(s.out, "{\"input\": 0}\n");
 }
