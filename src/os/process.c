@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -34,8 +35,10 @@ static void become(const char *path, const char *const *argv, const int files[3]
 {
     sigset_t none;
     sigemptyset(&none);
+    /* The C library refuses to touch the two signals that it keeps for itself, which may be ignored as well. */
+    const struct { void *handler; unsigned long flags; void *restorer; uint64_t mask; } usual = { 0 };
     for (int sig = 1; sig < NSIG; sig++)
-        signal(sig, SIG_DFL);
+        syscall(SYS_rt_sigaction, sig, &usual, NULL, sizeof(usual.mask));
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (dup2(files[fd], fd) < 0)
             return;
