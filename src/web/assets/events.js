@@ -91,9 +91,10 @@ export async function loadMachine() {
 on('machine', refresh);
 
 export async function loadJobs() {
-  const answer = await get('jobs?limit=100');
+  // The newest of all, and whatever runs or waits, however old it is.
+  const [answer, live] = await Promise.all([get('jobs?limit=100'), get('jobs?state=queued,paused,starting,active&limit=2000')]);
   jobs.clear();
-  for (const job of answer.jobs) if (!gone.has(job.uid)) jobs.set(job.uid, job);
+  for (const job of [...answer.jobs, ...live.jobs]) if (!gone.has(job.uid)) jobs.set(job.uid, job);
   Object.assign(queue, answer.queue, { next: answer.next, loaded: true });
   emit('jobs');
 }

@@ -142,6 +142,17 @@ function find(path) {
   return { module: 'jobs', params: {} };
 }
 
+const styles = new Map();
+
+// Resolves when the style sheet applies.
+function style(href) {
+  if (!styles.has(href)) styles.set(href, new Promise((done, fail) => {
+    const link = h('link', { rel: 'stylesheet', href, onload: done, onerror: () => { styles.delete(href); link.remove(); fail(new Error(href)); } });
+    document.head.append(link);
+  }));
+  return styles.get(href);
+}
+
 async function go() {
   const [path, search] = (location.hash.slice(1) || '/').split('?');
   const { module, params } = find(path);
@@ -153,7 +164,7 @@ async function go() {
   const mine = ++going;
   let page;
   try {
-    page = await import(`./pages/${module}.js`);
+    [page] = await Promise.all([import(`./pages/${module}.js`), module === 'jobs' || style('pages.css')]);
   } catch {
     // No answer, no session any more, or another server with other files.
     return void get('session').then(() => showBanner('old', t('old.title'), t('old.text')), () => {});
@@ -202,13 +213,15 @@ function showKeys() {
 
 // --- notifications ----------------------------------------------------------------------------------------------
 
+const ENDED = ['finished', 'failed', 'lost'];
 const before = new Map();
 
 function notify(job) {
   const was = before.get(job.uid);
   before.set(job.uid, job.state);
-  const tells = ['finished', 'failed', 'lost'].includes(job.state) && (was === 'active' || was === 'starting');
-  if (!tells || !document.hidden) return;
+  // A short job may begin and end between two looks.
+  const fresh = was ? !ENDED.includes(was) : Date.now() / 1000 - job.finished < 30;
+  if (!ENDED.includes(job.state) || !fresh || !document.hidden) return;
   app.mark = job.state === 'finished' ? '✓ ' : '✗ ';
   showTitle();
   if (!app.settings.notify || globalThis.Notification?.permission !== 'granted') return;
@@ -223,7 +236,7 @@ function notify(job) {
 
 // The frame comes first; a page's own modules are asked for once it is painted, or soon in a tab that nobody sees.
 const painted = () => new Promise((done) => {
-  requestAnimationFrame(() => setTimeout(done));
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)));
   setTimeout(done, 100);
 });
 

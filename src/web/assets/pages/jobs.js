@@ -21,7 +21,7 @@ export function open(root) {
   const begin = () => {
     if (!stop) return;
     page.show();
-    stop.push(on('jobs', page.show), every(20000, page.show));
+    stop.push(on('jobs', page.show), every(30000, () => loadJobs().catch(() => {})));
   };
   // Jobs that a terminal deleted are not told of: the list is asked for anew.
   (fresh ? app.ready : loadJobs().catch(() => {})).then(begin);

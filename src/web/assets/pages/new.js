@@ -67,7 +67,6 @@ function layout(page, kept) {
     if (from === fields) fields.show(text);
     keep();
     checkSoon();
-    planSoon();
   }
 
   function show(view) {
@@ -103,12 +102,17 @@ function layout(page, kept) {
   let checked = 0;
   const check = async () => {
     const mine = ++checked;
-    if (!page.text.trim()) return fill(report);
+    if (!page.text.trim()) {
+      page.errors = [];
+      fill(report);
+      return plan();
+    }
     try {
       const answer = await post('check', { config: page.text });
       if (mine !== checked) return;
       page.errors = answer.errors ?? [];
       showReport(answer);
+      planSoon();
     } catch (problem) {
       fill(report, problemBox(problem));
     }
@@ -127,7 +131,7 @@ function layout(page, kept) {
   const plan = async () => {
     const mine = ++planned;
     if (page.view === 'command') return;
-    if (!page.text.trim()) return fill(fit, h('p.muted', t('fit.empty')));
+    if (!page.text.trim() || page.errors.length) return fill(fit, h('p.muted', t(page.errors.length ? 'fit.errors' : 'fit.empty')));
     fit.classList.add('stale');
     try {
       const answer = await post('plan', { config: page.text, device: /^\d/.test(gpu.value) ? `hip:${gpu.value}` : gpu.value, cwd: cwd() });
@@ -137,7 +141,7 @@ function layout(page, kept) {
     }
     if (mine === planned) fit.classList.remove('stale');
   };
-  const planSoon = settle(700, plan);
+  const planSoon = settle(400, plan);
   page.stop = () => [checkSoon, planSoon].forEach((work) => work.cancel());
 
   const presets = h('div.presets', { role: 'group', 'aria-label': t('new.presets') }, h('span.muted', t('new.presets')), table.presets.map((p) => h('button.chip', { title: aboutOf(p.text), onclick: async () => {
@@ -192,7 +196,7 @@ function layout(page, kept) {
   show(page.view);
   if (kept?.command) cmd.set(kept.command);
   checkSoon();
-  plan();
+  if (!page.text.trim()) plan();
   return [job && h('a.back', { href: `#/job/${job.uid}` }, icon('back'), job.name), h('div.page-head', h('h1', { tabindex: -1 }, titleText)), nav,
     h('div.columns.new', h('div.stack', presets, Object.values(views)), h('div.stack.aside', h('section.card', h('div.field', h('label', { for: 'job-name' }, t('job.name')), name), h('div.field', h('label', { for: 'job-gpu' }, t('fact.gpu')), gpu), h('div.field', h('label', { for: 'job-cwd' }, t('new.cwd')), folder, h('p.about', t('new.cwd.about'))), buttons), report, fitCard))];
 }

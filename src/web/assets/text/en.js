@@ -318,6 +318,7 @@ export default {
   'section.save': 'LoRA files',
   'fit.title': 'Will it fit?',
   'fit.empty': 'Choose a preset or write a configuration: the memory it needs is computed here.',
+  'fit.errors': 'Once the configuration has no errors, the memory it needs is computed here.',
   'fit.yes': 'It fits',
   'fit.no': 'It does not fit',
   'fit.unknown': 'Not known',
