@@ -8,7 +8,8 @@ import { bytes, count } from '../format.js';
 import { clean, isBar, isError } from '../log_line.js';
 
 const PIECE = 256 * 1024;
-const MOST_LINES = 20000;
+const MOST_LINES = 10000;
+const sizeOf = (text) => new Blob([text]).size;
 export function open(root, { uid, job, query }) {
   let start = 0;
   let end = 0;
@@ -37,6 +38,7 @@ export function open(root, { uid, job, query }) {
   const lineNode = (line) => {
     const text = clean(line);
     const node = h('div', text);
+    node.raw = line;
     if (isError(text)) node.className = 'err';
     else if (isBar(text)) node.className = 'bar-line';
     else if (/^\s*warning\b/i.test(text)) node.className = 'warn';
@@ -52,12 +54,18 @@ export function open(root, { uid, job, query }) {
   }
 
   function append(text) {
-    const lines = (rest + text).split('\n');
+    let lines = (rest + text).split('\n');
     rest = lines.pop();
+    if (lines.length > MOST_LINES) {
+      start += sizeOf(lines.slice(0, -MOST_LINES).join('\n')) + 1;
+      lines = lines.slice(-MOST_LINES);
+    }
     box.append(...lines.map(lineNode));
-    while (box.childElementCount > MOST_LINES) {
-      start += new Blob([box.firstChild.textContent]).size + 1;
-      box.firstChild.remove();
+    // What grows too long loses its beginning, many lines at a time; they can be loaded again.
+    if (follow && box.childElementCount > 2 * MOST_LINES) {
+      const old = [...box.children].slice(0, box.childElementCount - MOST_LINES);
+      start += sizeOf(old.map((node) => node.raw).join('\n')) + 1;
+      for (const node of old) node.remove();
     }
     mark();
     if (follow) box.scrollTop = box.scrollHeight;
@@ -90,7 +98,7 @@ export function open(root, { uid, job, query }) {
     const height = box.scrollHeight;
     setFollow(false);
     box.prepend(...text.slice(cut).replace(/\n$/, '').split('\n').map(lineNode));
-    start = from + new Blob([text.slice(0, cut)]).size;
+    start = from + sizeOf(text.slice(0, cut));
     box.scrollTop += box.scrollHeight - height;
     mark();
   }
@@ -129,7 +137,7 @@ export function open(root, { uid, job, query }) {
   const off = on('log', (e) => {
     if (e.uid !== uid || e.offset < end) return;
     if (e.offset > end) return void load();
-    end = e.offset + new Blob([e.text]).size;
+    end = e.offset + sizeOf(e.text);
     box.hidden = false;
     fill(slot);
     append(e.text);
