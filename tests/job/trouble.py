@@ -155,10 +155,11 @@ def a_signal_from_outside_does_not_start_the_next():
 
 
 def a_stop_in_any_moment_is_heard():
-    """Also while the supervisor starts; and the queue goes on by itself."""
+    """Also while the supervisor starts; and the queue goes on by itself.  A script would not do: a shell that is about to start a
+    program loses SIGINT, as with Ctrl-C in a terminal, and ends with SIGTERM after the grace."""
     with Queue() as q:
         for i in range(8):
-            one, two = q.trainer(f'one-{i}', 600), q.trainer(f'two-{i}', 0)
+            one, two = q.add('--gpu', 'cpu', '--', 'sleep', '600'), q.trainer(f'two-{i}', 0)
             time.sleep(0.012 * i)
             q.job('stop', one)
             until(lambda: q.columns(two, 'state')[0] == 'finished', f'the job behind one that was stopped after {12 * i} ms')
