@@ -234,10 +234,10 @@ function notify(job) {
 
 // --- start ------------------------------------------------------------------------------------------------------
 
-// The frame comes first; a page's own modules are asked for once it is painted, or soon in a tab that nobody sees.
+// The frame comes first; a page's own modules are asked for once it is painted, or at once in a tab that nobody sees.
 const painted = () => new Promise((done) => {
   requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)));
-  setTimeout(done, 100);
+  setTimeout(done, document.hidden ? 0 : 1000);
 });
 
 async function start() {

@@ -58,20 +58,28 @@ function build() {
   const queuePart = h('section', queueHead, held, waiting);
   const livePart = h('section', { 'aria-label': t('running.title') }, live);
   const first = h('div', loading());
-  sortable(waiting, async (order) => {
-    try {
-      await replace('queue', { order });
-    } catch (problem) {
-      complain(problem);
-      loadJobs();
+  // The order that the user made holds until the server has it: what it tells meanwhile is older.
+  let order = null;
+  let sending = false;
+  sortable(waiting, async (keys) => {
+    order = keys;
+    if (sending) return;
+    sending = true;
+    for (let sent = null; sent !== order;) {
+      sent = order;
+      await replace('queue', { order }).then(() => loadJobs(), complain).catch(() => {});
     }
+    sending = false;
+    order = null;
+    loadJobs().catch(() => {});
   });
+  const place = (job) => (order?.includes(job.uid) ? order.indexOf(job.uid) - order.length : job.position ?? 0);
   const node = h('div.jobs', h('div.page-head', h('h1', { tabindex: -1 }, t('jobs.title')), summary), first, livePart, queuePart, past.node);
 
   function show() {
     const all = [...jobs.values()];
     const on_ = all.filter(isLive).sort((a, b) => (a.started ?? 0) - (b.started ?? 0));
-    const next = all.filter(isWaiting).sort((a, b) => (a.position ?? 0) - (b.position ?? 0));
+    const next = all.filter(isWaiting).sort((a, b) => place(a) - place(b));
     keyed(live, on_, (job) => job.uid, runCard);
     if (!waiting.querySelector('.moving')) keyed(waiting, next.map((job, at) => ({ job, at })), ({ job }) => job.uid, () => queueRow(waiting));
     livePart.hidden = !on_.length;
