@@ -15,8 +15,8 @@ export class Problem extends Error {
 }
 
 export const url = (path) => `api/v1/${path}`;
-export const fileUrl = (kind, folder, path, query = '') =>
-  url(`${kind}/${[folder, ...path.split('/')].map(encodeURIComponent).join('/')}${query}`);
+export const filePath = (kind, folder, path) => `${kind}/${[folder, ...path.split('/')].map(encodeURIComponent).join('/')}`;
+export const fileUrl = (kind, folder, path, query = '') => url(`${filePath(kind, folder, path)}${query}`);
 
 async function send(method, path, body, headers) {
   const init = { method, headers: { ...headers }, cache: 'no-store', credentials: 'same-origin' };

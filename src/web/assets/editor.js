@@ -3,6 +3,8 @@
 import { h, t, fill, attr } from './dom.js';
 
 const TOKENS = /(#.*$)|("(?:[^"\\]|\\.)*"|'[^']*')|^(\s*(?:- )?[\w.-]+)(?=:(?:\s|$))|(?<=[:[,\s]\s*)(-?\d[\d_.]*(?:e[-+]?\d+)?|true|false|null)(?=\s*(?:$|[,\]#\s]))/g;
+// A longer text is shown without colours and line numbers: a browser takes seconds to lay those out.
+const LARGE = 200000;
 const CLASSES = ['comment', 'string', 'key', 'number'];
 
 // Pieces of a line as text nodes and spans.
@@ -57,6 +59,13 @@ export class Editor {
   // Only lines that changed are built anew.
   paint() {
     const lines = this.area.value.split('\n');
+    const plain = this.area.value.length > LARGE;
+    this.node.classList.toggle('plain', plain);
+    if (plain) {
+      this.lines = lines;
+      fill(this.back);
+      return fill(this.gutter);
+    }
     lines.forEach((line, i) => {
       if (this.lines[i] === line && this.back.children[i]) return;
       const node = h('span', coloured(line));
@@ -64,13 +73,14 @@ export class Editor {
       else this.back.append(node);
     });
     while (this.back.children.length > lines.length) this.back.lastChild.remove();
-    const grew = lines.length !== this.lines.length;
+    const grew = lines.length !== this.gutter.childElementCount;
     this.lines = lines;
     if (grew) this.numbers();
     this.follow();
   }
 
   numbers() {
+    if (this.node.classList.contains('plain')) return;
     const bad = new Map(this.errors.map((e) => [e.line, e.message]));
     fill(this.gutter, this.lines.map((_, i) => h('span', { class: bad.has(i + 1) ? 'bad' : '', title: bad.get(i + 1) }, String(i + 1))));
     [...this.back.children].forEach((node, i) => node.classList.toggle('bad', bad.has(i + 1)));
@@ -94,7 +104,7 @@ export class Editor {
   // What could stand at the caret: keys of the section, or words of the key.
   candidates() {
     const { selectionStart: at, selectionEnd, value } = this.area;
-    if (at !== selectionEnd) return null;
+    if (at !== selectionEnd || value.length > LARGE) return null;
     const start = value.lastIndexOf('\n', at - 1) + 1;
     const line = value.slice(start, at);
     if (/\S/.test(value.slice(at).split('\n')[0])) return null;

@@ -32,7 +32,8 @@ export function numbers() {
   return node;
 }
 
-export const shareOf = (job) => (job.steps > 0 ? (job.step ?? 0) / job.steps : NaN);
+// A run that went on with a text of fewer steps is whole.
+export const shareOf = (job) => (job.steps > 0 ? Math.min(1, (job.step ?? 0) / job.steps) : NaN);
 export const placeOf = (job) => {
   const gpu = job.gpu_used ?? job.gpu;
   return gpu === 'cpu' ? t('cpu') : gpu === 'auto' ? t('gpu.auto') : t('gpu.n', { n: gpu });
@@ -102,7 +103,7 @@ export function runCard(first) {
 
   function draw() {
     const values = smooth(history.values);
-    curve.draw(values, undefined, undefined, job.steps > 0 ? Math.max(0.02, Math.min(1, history.last / job.steps)) : 1);
+    curve.draw(values);
     figures.trend(trend(history.values));
   }
 

@@ -168,11 +168,11 @@ export function spark(label) {
   const area = svg('path', { class: 'area' });
   const line = svg('path', { class: 'line', 'vector-effect': 'non-scaling-stroke' });
   const node = svg('svg', { class: 'spark', viewBox: '0 0 100 30', preserveAspectRatio: 'none', role: 'img', 'aria-label': label }, area, line);
-  node.draw = (values, low, high, share = 1) => {
+  node.draw = (values, low, high) => {
     const good = values.filter(Number.isFinite);
     low ??= Math.min(...good);
     high ??= Math.max(...good);
-    const x = (i) => ((i / Math.max(1, values.length - 1)) * 100 * share).toFixed(2);
+    const x = (i) => ((i / Math.max(1, values.length - 1)) * 100).toFixed(2);
     const y = (v) => (28.5 - 27 * (high > low ? (Math.min(high, Math.max(low, v)) - low) / (high - low) : 0.5)).toFixed(2);
     let path = '';
     values.forEach((v, i) => { if (Number.isFinite(v)) path += `${path ? 'L' : 'M'}${x(i)} ${y(v)}`; });

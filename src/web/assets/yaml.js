@@ -102,6 +102,7 @@ export function write(text, key, value, isText = false) {
   const entry = keys.get(key);
   const section = sections.get(name);
   const pad = ' '.repeat(section?.indent ?? 2);
+  if (Array.isArray(value) && value.length === 1 && entry && !entry.list) [value] = value; // one word stays one word
   const listed = (block) => (block ? value.map((item) => `${pad}  - ${scalar(item, isText)}`) : [`[${value.map((item) => scalar(item, isText)).join(', ')}]`]);
   const block = Array.isArray(value) && (entry?.block || value.some((item) => /[,\][]/.test(item)) || value.join().length > 60);
   if (entry) {

@@ -62,6 +62,14 @@ test('lists keep their form', () => {
   assert.deepEqual(scan(block).keys.get('sample.prompts').list, ['one', 'two # three', '- four']);
 });
 
+test('a list of one that was written as a word stays a word', () => {
+  const text = 'data:\n  path: docs # here\n';
+  for (const one of ['words.txt', 'a, b', 'x'.repeat(80)])
+    assert.equal(write(text, 'data.path', [one], true), `data:\n  path: ${scalar(one, true)} # here\n`);
+  assert.equal(write(text, 'data.path', ['a', 'b'], true), 'data:\n  path: [a, b] # here\n');
+  assert.equal(write('data:\n  path: [docs]\n', 'data.path', ['a'], true), 'data:\n  path: [a]\n');
+});
+
 test('texts that YAML would read as something else are quoted', () => {
   for (const text of ['', 'true', '12', '1e-4', 'null', 'a: b', 'a #b', '- x', '[x]', '{x}', '*x', '&x', "it's", '"', '@x', '%', 'a\nb', ' x'])
     assert.equal(scalar(text, true), JSON.stringify(text), text);

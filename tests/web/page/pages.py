@@ -346,7 +346,6 @@ def the_end_of_a_job_is_told_to_who_looks_elsewhere():
 def the_machine_and_the_doctor_are_shown():
     page.go('#/machine')
     page.see('.gpu h2', 'AMD Radeon 8060S')
-    page.click('summary', 'More about this GPU')
     page.see('.gpu .facts', '112 GiB')
     page.go('#/doctor')
     page.see('.verdict')
@@ -389,7 +388,7 @@ def nothing_is_wider_than_a_phone():
     uid = job(EVIL)['uid']
     add('a name of which nobody thought how long it would become, with everything in it ' + 'x' * 60, '--draft')
     page.resize(360, 740)
-    for route in ['#/', '#/new', '#/machine', '#/doctor', '#/settings', *(f'#/job/{uid}{tab}' for tab in ('', '/chart', '/log', '/samples', '/files', '/config', '/edit'))]:
+    for route in ['#/', '#/new', '#/new?view=yaml', '#/new?view=command', '#/machine', '#/doctor', '#/settings', *(f'#/job/{uid}{tab}' for tab in ('', '/chart', '/log', '/samples', '/files', '/config', '/edit'))]:
         page.go(route)
         page.settled()
         if page.overflow() > 0:

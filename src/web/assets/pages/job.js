@@ -30,7 +30,7 @@ export function open(root, params) {
 
   function rename() {
     return session.read_only || job?.adopted ? null : h('button.quiet', { title: t('job.rename'), 'aria-label': t('job.rename'), onclick: async () => {
-      const input = h('input.wide', { value: job.name, maxlength: 200, 'aria-label': t('job.name') });
+      const input = h('input.wide', { value: job.name, maxlength: 120, 'aria-label': t('job.name') });
       const name = await ask({ title: t('job.rename'), extra: input, yes: t('save'), value: () => input.value.trim() });
       if (name && name !== job.name) context.patch({ name });
     } }, icon('edit'));

@@ -30,11 +30,14 @@ const sizeOf = (file) => file.size_bytes ?? file.size;
 
 function groups(files) {
   const steps = [...new Set(files.filter((f) => f.step > 0 && /checkpoint/.test(f.path)).map((f) => f.step))].sort((a, b) => b - a);
-  const rest = files.filter((f) => !steps.includes(f.step) || !/checkpoint/.test(f.path));
+  const inOrder = (list) => list.sort((a, b) => a.path.localeCompare(b.path, 'en', { numeric: true }));
+  const isSample = (f) => f.path.startsWith('samples/');
+  const samples = inOrder(files.filter(isSample));
+  const rest = inOrder(files.filter((f) => !isSample(f) && (!steps.includes(f.step) || !/checkpoint/.test(f.path))));
   const total = files.reduce((sum, f) => sum + (sizeOf(f) ?? 0), 0);
   return [h('p.muted.total', t('files.total', { n: files.length, size: bytes(total) })),
     steps.map((step, i) => group(t('files.checkpoint', { step: count(step) }), files.filter((f) => f.step === step && /checkpoint/.test(f.path)), i === 0)),
-    rest.length > 0 && group(t('files.rest'), rest, true)];
+    samples.length > 0 && group(t('tab.samples'), samples, false), rest.length > 0 && group(t('files.rest'), rest, true)];
 }
 
 const group = (title, files, shown) => h('details.card.files', { open: shown }, h('summary', h('span.grow', title), h('span.muted', bytes(files.reduce((sum, f) => sum + (sizeOf(f) ?? 0), 0)))),
@@ -85,7 +88,7 @@ export function verdict(root, context) {
 function report(d, job) {
   const sure = d.confidence > 0 ? t('verdict.sure', { n: Math.round(d.confidence * 100) }) : '';
   if (d.class === 'unknown' || d.severity === 'none')
-    return empty('doctor', t(d.severity === 'none' ? 'verdict.healthy' : 'verdict.unknown'), d.cause, h('a.button', { href: `#/job/${job.uid}/log?error` }, t('failed.log')));
+    return empty('doctor', t(d.severity === 'none' ? 'verdict.healthy' : 'verdict.unknown'), job.state === 'failed' && job.cause ? job.cause : d.cause, h('a.button', { href: `#/job/${job.uid}/log?error` }, t('failed.log')));
   return [h('section.card.verdict.edge-fail', h('div.row.wrap', h('code', d.class), h('span.muted', sure)), h('p.big-text', d.cause),
     (d.evidence ?? []).length > 0 && h('div.evidence', d.evidence.map((e) => h('code', e.text ?? e))), h('a', { href: `#/job/${job.uid}/log?error` }, t('failed.log'))),
   h('h2', t('verdict.fixes')), h('ol.stack.tight.fixes', (d.fix ?? []).map((fix, i) => h('li.card.finding', h('span.number', i + 1), h('div.stack.tight', fixText(fix), retry(fix, job))))),

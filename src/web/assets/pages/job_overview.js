@@ -46,13 +46,15 @@ export function open(root, { uid, job, patch }) {
   };
   const drawTail = async () => {
     const { text } = await getText(`jobs/${uid}/log?tail=3000`).catch(() => ({ text: '' }));
-    const lines = text.split('\n').map(clean).filter(Boolean).slice(-9);
+    const lines = text.split('\n').map(clean).filter((line) => line.trim()).slice(-9);
     log.hidden = !lines.length;
     put(tail, lines.join('\n'));
   };
   const drawSample = async () => {
     const s = await newestSample(uid);
-    sample.hidden = !s;
+    const [text] = s || job().kind !== 'train' ? [] : await import('./job_samples.js').then((m) => m.textSamples(uid, 1)).catch(() => []);
+    sample.hidden = !s && !text;
+    if (text) fill(picture, h('p.said.short', text.text), h('p.muted', t('sample.at', { step: count(text.step) })));
     if (s) fill(picture, h('a.picture', { href: `#/job/${uid}/samples` }, thumb(s, 640)), h('p.muted.two-lines', [t('sample.at', { step: count(s.step) }), s.prompt].filter(Boolean).join(' · ')));
   };
 
@@ -67,7 +69,7 @@ export function open(root, { uid, job, patch }) {
   };
   [drawCurve, drawTail, drawSample, drawPlan].forEach((draw) => draw());
   const mine = (work) => (e) => e.uid === uid && work();
-  const off = [on('series', mine(throttle(5000, drawCurve))), on('log', mine(throttle(1000, drawTail))), on('sample', mine(settle(300, drawSample)))];
+  const off = [on('series', mine(throttle(5000, drawCurve))), on('log', mine(throttle(1000, drawTail))), on('sample', mine(settle(300, drawSample))), on('checkpoint', mine(settle(300, drawSample)))];
   const close = () => {
     off.forEach((undo) => undo());
     chart.close();

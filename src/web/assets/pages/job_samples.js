@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples: a row per step, a column per prompt, by the index that the trainer wrote.
 import { h, t, icon, fill, settle } from '../dom.js';
-import { get, fileUrl } from '../api.js';
+import { get, getText, fileUrl, filePath } from '../api.js';
 import { on } from '../events.js';
 import { empty, loading, problemBox } from '../ui.js';
 import { count } from '../format.js';
@@ -15,13 +15,23 @@ export function open(root, { uid }) {
     try {
       const { samples } = await get(`jobs/${uid}/samples`);
       grid = arrange(samples);
+      const texts = samples.length ? [] : await textSamples(uid, 50);
+      if (texts.length) return fill(box, h('div.stack', texts.map((s) => h('section.card', h('h2', t('sample.at', { step: count(s.step) })), h('p.said', s.text)))));
       fill(box, samples.length ? table(grid, (step, column) => viewer(grid, step, column)) : empty('image', t('samples.none.title'), t('samples.none.text'), h('code', 'sample.every: 200')));
     } catch (problem) {
       fill(box, problemBox(problem, load));
     }
   };
   load();
-  return on('sample', settle(500, (e) => e.uid === uid && load()));
+  const off = [on('sample', settle(500, (e) => e.uid === uid && load())), on('checkpoint', (e) => e.uid === uid && load())];
+  return () => off.forEach((undo) => undo());
+}
+
+// A language model writes its samples as texts, one file per step; the newest first.
+export async function textSamples(uid, most) {
+  const { files } = await get(`jobs/${uid}/files`).catch(() => ({ files: [] }));
+  const own = files.filter((f) => /^samples\/.*\.txt$/.test(f.path) && f.step !== null).sort((a, b) => b.step - a.step).slice(0, most);
+  return Promise.all(own.map(async (f) => ({ step: f.step, text: (await getText(filePath('files', f.folder, f.path))).text.trim() })));
 }
 
 // By what the index says, so that a missing file leaves a gap and shifts nothing.

@@ -102,11 +102,12 @@ function gauge(label, format, top) {
 function details(gpu) {
   const rows = [['usable', gpu.usable_bytes && `${bytes(gpu.usable_bytes)}${gpu.usable_reason ? ` (${gpu.usable_reason})` : ''}`], ['vram', gpu.vram_total_bytes && bytes(gpu.vram_total_bytes)], ['gtt', gpu.gtt_total_bytes && bytes(gpu.gtt_total_bytes)], ['bf16', gpu.bf16], ['matrix', gpu.matrix_core], ['fp8', gpu.fp8],
     ['driver', gpu.driver], ['pci', gpu.pci], ['render', gpu.render_node]];
-  return h('details', h('summary', t('gpu.more')), h('dl.facts', rows.filter(([, v]) => v).map(([name, v]) => h('div', h('dt', t(`gpu.fact.${name}`)), h('dd', v)))));
+  // Where nothing is measured, as on a captured machine, what the GPU is.
+  return h('details', { open: gpu.busy_percent === null && !gpu.asleep }, h('summary', t('gpu.more')), h('dl.facts', rows.filter(([, v]) => v).map(([name, v]) => h('div', h('dt', t(`gpu.fact.${name}`)), h('dd', v)))));
 }
 
 function showHost(box, { host, problems }) {
-  const rows = [['memory', host?.memory_total_bytes && t('host.memory.of', { free: bytes(host.memory_available_bytes), total: bytes(host.memory_total_bytes) })], ['kernel', host?.kernel], ['amdgpu', host?.amdgpu_version], ['container', host?.container]].filter(([, v]) => v);
+  const rows = [['memory', host?.memory_total_bytes && (host.memory_available_bytes ? t('host.memory.of', { free: bytes(host.memory_available_bytes), total: bytes(host.memory_total_bytes) }) : bytes(host.memory_total_bytes))], ['kernel', host?.kernel], ['amdgpu', host?.amdgpu_version], ['container', host?.container]].filter(([, v]) => v);
   box.hidden = !rows.length && !problems?.length;
   const key = JSON.stringify([rows, problems]);
   if (box.dataset.key === key) return;

@@ -4,11 +4,13 @@ import { h, t, icon, fill, settle } from '../dom.js';
 import { get, post, patch, session, Problem } from '../api.js';
 import { emit, loadMachine, machine } from '../events.js';
 import { ask, busyButton, copyButton, loading, problemBox, toast } from '../ui.js';
+import { bytes } from '../format.js';
 import { Editor } from '../editor.js';
 import { form, showFit } from '../form.js';
 import { joinCommand, scan, splitCommand } from '../yaml.js';
 
 const KEPT = 'cairn.new';
+const LONGEST = 512 * 1024; // bytes of a configuration: written as JSON, it must fit into 1 MiB
 
 export function open(root, { uid, query }) {
   const page = { job: null, text: '', view: 'form', table: { kinds: {}, presets: [] }, errors: [] };
@@ -45,7 +47,7 @@ function restore() {
 
 function layout(page, kept) {
   const { job, table } = page;
-  const name = h('input.wide', { id: 'job-name', value: job?.name ?? kept?.name ?? '', maxlength: 200, placeholder: t('new.name.hint'), autocomplete: 'off', oninput: () => keep() });
+  const name = h('input.wide', { id: 'job-name', value: job?.name ?? kept?.name ?? '', maxlength: 120, placeholder: t('new.name.hint'), autocomplete: 'off', oninput: () => keep() });
   const gpu = h('select.wide', { id: 'job-gpu', onchange: () => planSoon() }, [['auto', t('gpu.auto.long')], ...machine.gpus.map((g) => [String(g.index), `${t('gpu.n', { n: g.index })} · ${g.name ?? g.gfx ?? ''}`]), ['cpu', t('cpu')]].map(([v, label]) => h('option', { value: v, selected: v === (job?.gpu ?? 'auto') }, label)));
   const editor = new Editor({ label: t('new.yaml'), keys: () => table.kinds[scan(page.text).keys.get('model.kind')?.value || 'gpt'] ?? [], changed: (text) => setText(text, editor) });
   const fields = form({ table: () => table, changed: (text) => setText(text, fields) });
@@ -105,6 +107,12 @@ function layout(page, kept) {
     if (!page.text.trim()) {
       page.errors = [];
       fill(report);
+      return plan();
+    }
+    const size = new Blob([page.text]).size;
+    if (size > LONGEST) {
+      page.errors = [{ line: 0, message: t('check.long', { size: bytes(size), most: bytes(LONGEST) }), hint: t('check.long.hint') }];
+      showReport({});
       return plan();
     }
     try {

@@ -294,6 +294,8 @@ export default {
   'new.no.command': 'Type a command first.',
   'check.ok': 'No errors in the configuration',
   'check.line': 'Line {n}',
+  'check.long': 'The text has {size}; a configuration may have {most}.',
+  'check.long.hint': 'Put data into files, and name them in the configuration.',
   'editor.suggest': 'Suggestions',
   'form.kind': 'Kind of model',
   'kindof.gpt': 'GPT (text)',
