@@ -111,7 +111,7 @@ function showTitle() {
 
 function showMachine(machine) {
   const known = machine.gpus.filter((gpu) => gpu.busy_percent !== null || gpu.usable_bytes);
-  keyed(gpus, known.slice(0, 8), (gpu) => gpu.index, (gpu) => {
+  keyed(gpus, known.slice(0, 8), (gpu) => gpu.index ?? gpu.pci, (gpu) => {
     const bar = h('div.bar');
     const facts = h('span.facts');
     const node = h('li', h('a', { href: '#/machine' }, h('span.name', t('gpu.n', { n: gpu.index })), facts, h('div.meter', { 'aria-hidden': 'true' }, bar)));

@@ -177,7 +177,7 @@ export function spark(label) {
     let path = '';
     values.forEach((v, i) => { if (Number.isFinite(v)) path += `${path ? 'L' : 'M'}${x(i)} ${y(v)}`; });
     line.setAttribute('d', path);
-    area.setAttribute('d', path && `${path}L${x(values.length - 1)} 30L${x(0)} 30Z`);
+    area.setAttribute('d', path && `${path}L${x(values.findLastIndex(Number.isFinite))} 30L${x(values.findIndex(Number.isFinite))} 30Z`);
     node.classList.toggle('blank', good.length < 2);
   };
   return node;

@@ -354,6 +354,22 @@ def the_machine_and_the_doctor_are_shown():
     return page.trouble()
 
 
+def gpus_without_a_number_are_told_apart():
+    """Without /sys/class/kfd a GPU has no number."""
+    page.go('#/machine')
+    page.see('.gpu h2')
+    shown = page.driver.execute_async_script('''const done = arguments[0];
+        import(new URL("events.js", location.href)).then(({ machine, emit }) => {
+          const before = machine.gpus;
+          machine.gpus = ["0000:03:00.0", "0000:0a:00.0"].map((pci) => ({ ...before[0], index: null, pci, busy_percent: 7 }));
+          for (let i = 0; i < 3; i++) emit("gpus", machine);
+          done([document.querySelectorAll(".gpus li").length, document.querySelectorAll(".card.gpu").length]);
+          machine.gpus = before;
+          emit("gpus", machine);
+        })''')
+    return ([] if shown == [2, 2] else [f'two GPUs are shown as {shown}']) + page.trouble()
+
+
 def the_theme_follows_the_system_or_the_setting():
     findings = []
     colour = 'return getComputedStyle(document.body).backgroundColor'
@@ -481,7 +497,7 @@ CASES = [
     a_job_is_planned_and_added, the_job_is_watched, it_stops_with_a_checkpoint_and_resumes, a_clone_shows_what_changed,
     a_change_of_another_tab_is_not_overwritten, the_queue_is_ordered_by_keys, the_queue_pauses_and_goes_on, keys_work_and_can_be_switched_off,
     a_failure_is_explained_and_tried_again, deleting_can_be_undone, names_are_never_markup,
-    the_end_of_a_job_is_told_to_who_looks_elsewhere, the_machine_and_the_doctor_are_shown,
+    the_end_of_a_job_is_told_to_who_looks_elsewhere, the_machine_and_the_doctor_are_shown, gpus_without_a_number_are_told_apart,
     the_theme_follows_the_system_or_the_setting, nothing_is_wider_than_a_phone, the_keyboard_reaches_the_content_first,
     the_first_paint_waits_for_few_requests, a_server_that_goes_away_and_comes_back, a_read_only_link_shows_no_button_that_changes,
     a_session_that_ended_says_how_to_get_a_link,

@@ -24,7 +24,7 @@ export function open(root) {
       for (const [name] of GAUGES) push(values[name] ??= [], gpu[name]);
       push(values.memory ??= [], memoryOf(gpu).used);
     });
-    keyed(cards, machine.gpus.map((gpu, i) => ({ gpu, values: past[i] })), ({ gpu }) => gpu.index, ({ gpu }) => gpuCard(gpu));
+    keyed(cards, machine.gpus.map((gpu, at) => ({ gpu, at, values: past[at] })), ({ at }) => at, ({ gpu }) => gpuCard(gpu));
     if (machine.gpus.length) list.firstChild === cards || fill(list, cards);
     else fill(list, empty('machine', t('machine.none.title'), t('machine.none.text'), h('a.button', { href: '#/doctor' }, icon('doctor'), t('jobs.empty.doctor'))));
     showHost(host, machine);

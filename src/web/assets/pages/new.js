@@ -48,7 +48,7 @@ function restore() {
 function layout(page, kept) {
   const { job, table } = page;
   const name = h('input.wide', { id: 'job-name', value: job?.name ?? kept?.name ?? '', maxlength: 120, placeholder: t('new.name.hint'), autocomplete: 'off', oninput: () => keep() });
-  const gpu = h('select.wide', { id: 'job-gpu', onchange: () => planSoon() }, [['auto', t('gpu.auto.long')], ...machine.gpus.map((g) => [String(g.index), `${t('gpu.n', { n: g.index })} · ${g.name ?? g.gfx ?? ''}`]), ['cpu', t('cpu')]].map(([v, label]) => h('option', { value: v, selected: v === (job?.gpu ?? 'auto') }, label)));
+  const gpu = h('select.wide', { id: 'job-gpu', onchange: () => planSoon() }, [['auto', t('gpu.auto.long')], ...machine.gpus.filter((g) => Number.isInteger(g.index)).map((g) => [String(g.index), `${t('gpu.n', { n: g.index })} · ${g.name ?? g.gfx ?? ''}`]), ['cpu', t('cpu')]].map(([v, label]) => h('option', { value: v, selected: v === (job?.gpu ?? 'auto') }, label)));
   const editor = new Editor({ label: t('new.yaml'), keys: () => table.kinds[scan(page.text).keys.get('model.kind')?.value || 'gpt'] ?? [], changed: (text) => setText(text, editor) });
   const fields = form({ table: () => table, changed: (text) => setText(text, fields) });
   const folder = h('input.wide', { id: 'job-cwd', value: job?.cwd ?? kept?.cwd ?? '', readOnly: Boolean(job), spellcheck: false, placeholder: t('new.cwd.hint'), oninput: () => { keep(); planSoon(); } });
