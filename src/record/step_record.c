@@ -2,46 +2,54 @@
 #include "record/step_record.h"
 
 #include "base/json.h"
+#include "base/parse.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const keys[METRIC_COUNT] = {
-    [METRIC_LOSS] = "loss",
-    [METRIC_VAL_LOSS] = "val_loss",
-    [METRIC_VAL_LOSS_Q1] = "val_loss_q1",
-    [METRIC_VAL_LOSS_Q2] = "val_loss_q2",
-    [METRIC_VAL_LOSS_Q3] = "val_loss_q3",
-    [METRIC_VAL_LOSS_Q4] = "val_loss_q4",
-    [METRIC_LR] = "lr",
-    [METRIC_GRAD_NORM] = "grad_norm",
-    [METRIC_TOKENS_PER_S] = "tokens_per_s",
-    [METRIC_S_PER_IT] = "s_per_it",
-    [METRIC_MEM_BYTES] = "mem_bytes",
-    [METRIC_MEM_ALLOCATED] = "mem_allocated_bytes",
-    [METRIC_MEM_RESERVED] = "mem_reserved_bytes",
-    [METRIC_MEM_PEAK] = "mem_peak_bytes",
-    [METRIC_MEM_HOST] = "mem_host_bytes",
-    [METRIC_MEM_HOLE] = "mem_hole_bytes",
-    [METRIC_MEM_FRAGMENTATION] = "mem_fragmentation",
-    [METRIC_MEM_RELEASED] = "mem_released",
-    [METRIC_MEM_COMPACTED] = "mem_compacted",
-    [METRIC_MEM_EVICTED] = "mem_evicted",
-    [METRIC_MEM_REFUSED] = "mem_refused",
-    [METRIC_COPY_SMALL_RING] = "copy_small_ring",
-    [METRIC_COPY_PAGEABLE] = "copy_pageable",
-    [METRIC_COPY_STEPS] = "copy_steps",
-    [METRIC_COPY_PIECES] = "copy_pieces",
-    [METRIC_COPY_REFUSED] = "copy_refused",
-    [METRIC_LOSS_SCALE] = "loss_scale",
-    [METRIC_ELAPSED_S] = "elapsed_s",
+#define KEY(word)               \
+    {                           \
+        word, sizeof(word) - 1, \
+    }
+static const struct {
+    const char *text;
+    size_t length;
+} keys[METRIC_COUNT] = {
+    [METRIC_LOSS] = KEY("loss"),
+    [METRIC_VAL_LOSS] = KEY("val_loss"),
+    [METRIC_VAL_LOSS_Q1] = KEY("val_loss_q1"),
+    [METRIC_VAL_LOSS_Q2] = KEY("val_loss_q2"),
+    [METRIC_VAL_LOSS_Q3] = KEY("val_loss_q3"),
+    [METRIC_VAL_LOSS_Q4] = KEY("val_loss_q4"),
+    [METRIC_LR] = KEY("lr"),
+    [METRIC_GRAD_NORM] = KEY("grad_norm"),
+    [METRIC_TOKENS_PER_S] = KEY("tokens_per_s"),
+    [METRIC_S_PER_IT] = KEY("s_per_it"),
+    [METRIC_MEM_BYTES] = KEY("mem_bytes"),
+    [METRIC_MEM_ALLOCATED] = KEY("mem_allocated_bytes"),
+    [METRIC_MEM_RESERVED] = KEY("mem_reserved_bytes"),
+    [METRIC_MEM_PEAK] = KEY("mem_peak_bytes"),
+    [METRIC_MEM_HOST] = KEY("mem_host_bytes"),
+    [METRIC_MEM_HOLE] = KEY("mem_hole_bytes"),
+    [METRIC_MEM_FRAGMENTATION] = KEY("mem_fragmentation"),
+    [METRIC_MEM_RELEASED] = KEY("mem_released"),
+    [METRIC_MEM_COMPACTED] = KEY("mem_compacted"),
+    [METRIC_MEM_EVICTED] = KEY("mem_evicted"),
+    [METRIC_MEM_REFUSED] = KEY("mem_refused"),
+    [METRIC_COPY_SMALL_RING] = KEY("copy_small_ring"),
+    [METRIC_COPY_PAGEABLE] = KEY("copy_pageable"),
+    [METRIC_COPY_STEPS] = KEY("copy_steps"),
+    [METRIC_COPY_PIECES] = KEY("copy_pieces"),
+    [METRIC_COPY_REFUSED] = KEY("copy_refused"),
+    [METRIC_LOSS_SCALE] = KEY("loss_scale"),
+    [METRIC_ELAPSED_S] = KEY("elapsed_s"),
 };
 
 const char *metric_key(enum metric m)
 {
-    return keys[m];
+    return keys[m].text;
 }
 
 _Static_assert(METRIC_COUNT <= 8 * sizeof(((struct step_record *)0)->has), "a bit for each metric");
@@ -72,9 +80,9 @@ static void add_number(struct str *out, double v)
 
 static void add_metric(struct str *out, enum metric which, double v)
 {
-    str_addf(out, ",\"%s\":", keys[which]);
+    str_addf(out, ",\"%s\":", keys[which].text);
     if (!isfinite(v))
-        str_addf(out, "null,\"%s_is\":\"%s\"", keys[which], isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
+        str_addf(out, "null,\"%s_is\":\"%s\"", keys[which].text, isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
     else if (which >= METRIC_MEM_BYTES && which <= METRIC_MEM_HOLE)
         str_addf(out, "%.0f", v);
     else if (which == METRIC_ELAPSED_S)
@@ -137,8 +145,8 @@ static int parse_json(const char *line, size_t len, struct step_record *out, str
     if (!json_to_u64(json_get(v, "step"), &out->step))
         return cairn_fail(err, CAIRN_EFORMAT, "the line has no step");
     for (int i = 0; i < METRIC_COUNT; i++) {
-        double number = json_number(json_get(v, keys[i]), NAN);
-        snprintf(word, sizeof(word), "%s_is", keys[i]);
+        double number = json_number(json_get(v, keys[i].text), NAN);
+        snprintf(word, sizeof(word), "%s_is", keys[i].text);
         if (!isnan(number))
             step_record_set(out, i, number);
         else
@@ -149,37 +157,54 @@ static int parse_json(const char *line, size_t len, struct step_record *out, str
     return 0;
 }
 
-/* The metric of a key, and the suffix after its name ("_is"); METRIC_COUNT if there is none. */
-static enum metric find_key(const char *key, size_t len, const char *behind)
+/* ---- the fast path: lines that step_record_add_line wrote.  Logs are long, and building a JSON value per line is
+ * slow ---- */
+
+/* Where a scan is: metrics come in the order of the enum, so each is looked for behind the one before. */
+struct scan {
+    struct step_record *out;
+    unsigned wanted;
+    enum metric next;
+    const char *end; /* of the line */
+};
+
+static bool is_key(int i, const char *key, size_t len)
 {
-    size_t more = strlen(behind);
-    for (int i = 0; i < METRIC_COUNT; i++) {
-        size_t n = strlen(keys[i]);
-        if (len == n + more && !memcmp(key, keys[i], n) && !memcmp(key + n, behind, more))
+    return len == keys[i].length && !memcmp(key, keys[i].text, len);
+}
+
+/* METRIC_COUNT: none. */
+static enum metric find_key(const char *key, size_t len)
+{
+    for (int i = 0; i < METRIC_COUNT; i++)
+        if (is_key(i, key, len))
+            return i;
+    return METRIC_COUNT;
+}
+
+/* The next metric whose key comes here; METRIC_COUNT: none of the few that are likely. */
+static enum metric expect_key(const struct scan *s, const char *at)
+{
+    enum { AHEAD = 8 };
+    for (int i = s->next; i < METRIC_COUNT && i < (int)s->next + AHEAD; i++) {
+        const char *key = keys[i].text;
+        if (at[0] == key[0] && (size_t)(s->end - at) > keys[i].length + 1 &&
+            !memcmp(at, key, keys[i].length) && at[keys[i].length] == '"' && at[keys[i].length + 1] == ':')
             return i;
     }
     return METRIC_COUNT;
 }
 
-/* A number that ends where its characters end. */
-static const char *scan_number(const char *at, double *out)
-{
-    size_t n = strspn(at, "0123456789+-.eE");
-    char *end;
-    *out = strtod(at, &end);
-    return n && end == at + n ? end : NULL;
-}
-
-static const char *scan_word(const char *key, size_t len, const char *at, struct step_record *out)
+static const char *scan_word(struct scan *s, const char *key, size_t len, const char *at)
 {
     size_t n = strcspn(at, "\"\\\n");
-    enum metric which = find_key(key, len, "_is");
+    enum metric which = len > 3 && !memcmp(key + len - 3, "_is", 3) ? find_key(key, len - 3) : METRIC_COUNT;
     char word[8] = "";
     if (len == 5 && !memcmp(key, "event", 5))
-        out->event = find_event(at, n);
+        s->out->event = find_event(at, n);
     memcpy(word, at, n < sizeof(word) ? n : 0);
-    if (which < METRIC_COUNT && !step_record_has(out, which))
-        set_word(out, which, word);
+    if (which < METRIC_COUNT && !step_record_has(s->out, which))
+        set_word(s->out, which, word);
     return at[n] == '"' ? at + n + 1 : NULL;
 }
 
@@ -190,49 +215,83 @@ static const char *scan_step(const char *at, struct step_record *out)
     return end;
 }
 
-/* Parses the value of a key, if it is of a kind that step_record_add_line writes; returns the text after
- * it. */
-static const char *scan_value(const char *key, size_t len, const char *at, struct step_record *out)
+static const char *scan_metric(struct scan *s, enum metric which, const char *at)
 {
     double number;
-    if (*at == '"')
-        return scan_word(key, len, at + 1, out);
-    if (str_starts(at, "null"))
-        return at + 4;
-    if (len == 4 && !memcmp(key, "step", 4))
-        return scan_step(at, out);
-    enum metric which = find_key(key, len, "");
-    at = scan_number(at, &number);
-    if (at && which < METRIC_COUNT)
-        step_record_set(out, which, number);
+    at = cairn_scan_real(at, &number);
+    if (at && which < METRIC_COUNT) {
+        step_record_set(s->out, which, number);
+        s->next = which + 1;
+    }
     return at;
 }
 
-/* A fast path for lines that step_record_add_line wrote: logs are long, and building a JSON value per line is
- * slow. False: the line has another form.  Never reads beyond its line feed. */
-static bool scan_line(const char *at, struct step_record *out)
+/* Parses the value of a key, if it is of a kind that step_record_add_line writes; returns the text after
+ * it. */
+static const char *scan_value(struct scan *s, const char *key, size_t len, const char *at)
 {
+    if (*at == '"')
+        return scan_word(s, key, len, at + 1);
+    if (*at == 'n')
+        return str_starts(at, "null") ? at + 4 : NULL;
+    if (len == 4 && !memcmp(key, "step", 4))
+        return scan_step(at, s->out);
+    return scan_metric(s, find_key(key, len), at);
+}
+
+/* A key and its value; returns the text after them. */
+static const char *scan_member(struct scan *s, const char *key)
+{
+    enum metric which = expect_key(s, key);
+    size_t n = 0;
+    if (which < METRIC_COUNT) {
+        n = keys[which].length;
+        char first = key[n + 2];
+        if (first == '-' || (first >= '0' && first <= '9'))
+            return scan_metric(s, which, key + n + 2);
+    }
+    while (key[n] != '"' && key[n] != '\\' && key[n] != '\n')
+        n++;
+    return key[n] == '"' && key[n + 1] == ':' ? scan_value(s, key, n, key + n + 2) : NULL;
+}
+
+/* Whether the rest of the line has nothing that is wanted: no further metric, and no word. */
+static bool is_enough(const struct scan *s, const char *line, size_t len)
+{
+    return s->next < METRIC_COUNT && !(s->wanted >> s->next) && len > 3 && line[len - 2] == '}' &&
+           line[len - 3] != '"';
+}
+
+/* False: the line has another form.  Never reads beyond its line feed. */
+static bool scan_line(const char *line, size_t len, unsigned wanted, struct step_record *out)
+{
+    struct scan s = { .out = out, .wanted = wanted, .end = line + len };
+    const char *at = line;
     if (!str_starts(at, "{\"step\":") || at[8] < '0' || at[8] > '9')
         return false;
     do {
-        if (at[1] != '"')
+        if (at[1] != '"' || !(at = scan_member(&s, at + 2)))
             return false;
-        const char *key = at + 2;
-        size_t n = strcspn(key, "\"\\\n");
-        if (key[n] != '"' || key[n + 1] != ':' || !(at = scan_value(key, n, key + n + 2, out)))
-            return false;
+        if (*at == ',' && is_enough(&s, line, len))
+            return true;
     } while (*at == ',');
     return at[0] == '}' && at[1] == '\n';
 }
 
-int step_record_parse(const char *line, size_t len, struct step_record *out, struct cairn_error *err)
+int step_record_parse_some(const char *line, size_t len, unsigned wanted, struct step_record *out,
+                           struct cairn_error *err)
 {
     struct step_record m = { 0 };
-    if (!len || line[len - 1] != '\n' || memchr(line, 0, len) || !scan_line(line, &m)) {
+    if (!len || line[len - 1] != '\n' || memchr(line, 0, len) || !scan_line(line, len, wanted, &m)) {
         m = (struct step_record){ 0 };
         if (parse_json(line, len, &m, err))
             return -1;
     }
     *out = m;
     return 0;
+}
+
+int step_record_parse(const char *line, size_t len, struct step_record *out, struct cairn_error *err)
+{
+    return step_record_parse_some(line, len, ~0u, out, err);
 }

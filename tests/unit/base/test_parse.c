@@ -2,7 +2,12 @@
 #include "base/parse.h"
 
 #include "base/cleanup.h"
+#include "base/splitmix.h"
 #include "check.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const struct {
     const char *text;
@@ -194,6 +199,74 @@ static void at_least_and_below(void)
     CHECK(version_below(v, 6, 18, 4));
 }
 
+/* ---- reals ---- */
+
+static void check_real(const char *text)
+{
+    double got, want = strtod(text, NULL);
+    const char *end = cairn_scan_real(text, &got);
+    CHECK(end && !*end && !memcmp(&got, &want, sizeof(got)));
+}
+
+static void reals_are_those_of_strtod(void)
+{
+    static const char *const odd[] = {
+        "0",
+        "-0",
+        "0.0",
+        "-0.0",
+        "1e0",
+        "1E+5",
+        "1e-5",
+        "0.1",
+        "1e308",
+        "1e309",
+        "-1e-320",
+        "1e-400",
+        "4.9e-324",
+        "9007199254740993",
+        "9007199254740992.5",
+        "1.7976931348623157e308",
+        "123456789012345678901234567890",
+        "0.000000000000000000000000000001",
+        "1.00000000000000011102230246251565",
+        "8.5e22",
+        "1e27",
+        "1e28",
+        "1e-27",
+        "18446744073709551615",
+        "18446744073709551616",
+        "00012.5000",
+        "0.00120000000000000010000000000000000001",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(odd); i++)
+        check_real(odd[i]);
+    uint64_t seed = 1;
+    for (int i = 0; i < 200000; i++) {
+        char text[64];
+        uint64_t bits = splitmix_next(&seed);
+        double any, near = (double)(int64_t)splitmix_next(&seed) / 9007199254740992.0;
+        memcpy(&any, &bits, sizeof(any));
+        snprintf(text, sizeof(text), "%.*g", (int)(bits % 21) + 1, i % 2 && isfinite(any) ? any : near);
+        check_real(text);
+    }
+}
+
+static void a_real_ends_where_its_characters_end(void)
+{
+    double v;
+    const char *text = "12.5,\"x\"";
+    CHECK(cairn_scan_real(text, &v) == text + 4 && v == 12.5);
+    CHECK(!cairn_scan_real("", &v));
+    CHECK(!cairn_scan_real("-", &v));
+    CHECK(!cairn_scan_real(".5", &v));
+    CHECK(!cairn_scan_real("1.", &v));
+    CHECK(!cairn_scan_real("1e", &v));
+    CHECK(!cairn_scan_real("1e+", &v));
+    CHECK(!cairn_scan_real("nan", &v));
+    CHECK(!cairn_scan_real("inf", &v));
+}
+
 int main(void)
 {
     RUN(u64_takes_all_or_nothing);
@@ -206,5 +279,7 @@ int main(void)
     RUN(versions_in_order);
     RUN(unknown_version_is_neither_old_nor_new);
     RUN(at_least_and_below);
+    RUN(reals_are_those_of_strtod);
+    RUN(a_real_ends_where_its_characters_end);
     return check_done();
 }
