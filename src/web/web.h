@@ -50,6 +50,7 @@ struct web {
     struct assets *assets;
     struct machine *machine;
     struct tasks *tasks;
+    struct series_cache *series;
     struct jobs *jobs;
     struct state_other self;
     const char *address; /* in links: "localhost:22476" */

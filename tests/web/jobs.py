@@ -92,6 +92,53 @@ def curves_are_those_of_the_log():
         return c.findings
 
 
+def long_curves_are_read_on():
+    """A log of many steps, appended to, truncated as by a resume, and replaced."""
+    with Checked() as c:
+        uid = c.post('/api/v1/jobs', training(c, 5), status=201).json()['uid']
+        path = os.path.join(reaches(c, uid, 'finished')['run_dir'], 'log.jsonl')
+        loss = {}
+
+        def write(mode, steps, scale):
+            with open(path, mode, encoding='utf-8') as f:
+                for step in steps:
+                    loss[step] = scale * (step * 7919 % 1000)
+                    f.write(f'{{"step":{step},"loss":{loss[step]},"lr":0.001,"elapsed_s":{step}.0}}\n')
+            return os.path.getsize(path)
+
+        def compare(what):
+            begin = time.monotonic()
+            got = part(c, uid, 'series', '?metrics=loss&points=100').json()
+            print(f'# {what}: {1000 * (time.monotonic() - begin):.1f} ms')
+            at, steps = 0, sorted(loss)
+            size = -(-len(steps) // 100)
+            for i, last in enumerate(got['step']):
+                group = [loss[s] for s in steps[at:at + size]]
+                c.same(f'{what}: step {i}', last, steps[min(at + size, len(steps)) - 1])
+                c.same(f'{what}: values {i}', (got['metrics']['loss']['min'][i], got['metrics']['loss']['max'][i]), (min(group), max(group)))
+                at += size
+            c.same(f'{what}: last step', got['last_step'], steps[-1])
+
+        write('w', range(1, 200001), 1)
+        compare('first')
+        size = write('a', range(200001, 200051), 1)
+        compare('appended')
+        write('a', range(200051, 200101), 1)
+        compare('appended again')
+        os.truncate(path, size)
+        for step in range(200051, 200101):
+            del loss[step]
+        compare('truncated')
+        write('a', range(200051, 200081), 3)
+        compare('taken again')
+        loss.clear()
+        write('w', range(1, 5001), 2)
+        compare('replaced')
+        os.unlink(path)
+        c.same('gone', part(c, uid, 'series', '?metrics=loss').json()['step'], [])
+        return c.findings
+
+
 def a_command_has_a_log_and_a_verdict():
     with Checked('--allow-root') as c:
         argv = ['/bin/sh', '-c', 'echo one; echo two; echo "RuntimeError: HIP error: invalid device function"; exit 1']
@@ -236,6 +283,7 @@ def the_keys_of_configurations_are_there():
 tap.run([
     a_training_lives_through_the_api,
     curves_are_those_of_the_log,
+    long_curves_are_read_on,
     a_command_has_a_log_and_a_verdict,
     events_tell_what_happens,
     samples_come_by_their_index,
