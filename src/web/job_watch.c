@@ -10,10 +10,11 @@
 #include "os/info.h"
 #include "report/jobs.h"
 #include "run/journal.h"
+#include "web/job_told.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 200, MOST_JOBS = 32, TOLD = 512, PIECE = 64 << 10 };
+enum { ROWS = 200, LIVE_ROWS = 2000, MOST_JOBS = 32, PIECE = 64 << 10 };
 
 /* A job whose topic is watched. */
 struct watched {
@@ -24,12 +25,6 @@ struct watched {
     bool begun;
 };
 
-/* What was told of a job, so that only changes are told. */
-struct told {
-    char uid[JOB_UID_SIZE];
-    uint64_t hash;
-};
-
 struct job_watch {
     struct web *web;
     struct queue *queue;
@@ -38,52 +33,117 @@ struct job_watch {
     bool list;                /* the topic "jobs" is watched */
     struct watched job[MOST_JOBS];
     size_t n;
-    struct told told[TOLD];
-    size_t next_told;
+    struct job_told told;
+    uint64_t round;            /* counts looks at the list */
+    bool paused, knows_paused; /* the queue, as the pages know it */
 };
 
 /* ---- the list ---- */
 
-static struct told *told_of(struct job_watch *w, const char *uid)
-{
-    for (size_t i = 0; i < TOLD; i++)
-        if (!strcmp(w->told[i].uid, uid))
-            return &w->told[i];
-    struct told *t = &w->told[w->next_told++ % TOLD];
-    *t = (struct told){ 0 };
-    snprintf(t->uid, sizeof(t->uid), "%s", uid);
-    return t;
-}
-
-static void tell(struct job_watch *w, const struct job_row *row, bool again)
+static void publish_job(struct job_watch *w, struct told *t, const struct job_row *row)
 {
     CLEANUP(json_cleanup) struct json *v = report_job(w->queue->o.state, row, false, NULL);
     CLEANUP(mem_free) char *text = json_to_string(v);
-    struct told *t = told_of(w, row->uid);
     uint64_t hash = hash_bytes(text, strlen(text));
-    if (hash == t->hash && !again)
+    if (hash == t->report)
         return;
-    t->hash = hash;
+    t->report = hash;
     events_publish(w->web->events, "jobs", "job", text, EVENTS_KEEP);
+}
+
+/* Progress is read from files, so a job that waits or has ended is compared by its row first. */
+static void tell(struct job_watch *w, const struct job_row *row)
+{
+    struct told *t = job_told_of(&w->told, row->uid);
+    uint64_t hash = job_told_hash(row);
+    t->round = w->round;
+    if (hash && hash == t->row)
+        return;
+    t->row = hash;
+    publish_job(w, t, row);
 }
 
 void job_watch_tell(struct job_watch *w, const struct job_row *row)
 {
-    tell(w, row, false);
+    tell(w, row);
 }
 
-static void look_at_list(struct job_watch *w, struct arena *a)
+void job_watch_removed(struct job_watch *w, const char *uid)
 {
-    const struct store_query query = { .limit = ROWS };
-    struct cairn_error ignored;
+    struct json *v = json_new_object();
+    json_add_text(v, "uid", uid);
+    json_add_bool(v, "deleted", true);
+    events_publish_json(w->web->events, "jobs", "job", v, EVENTS_KEEP);
+    job_told_forget(&w->told, uid);
+}
+
+/* Those that were not seen this time are gone, or too old to be looked at. */
+static int tell_removed(struct job_watch *w, struct arena *a, struct cairn_error *err)
+{
+    for (size_t i = w->told.n; i-- > 0;) {
+        struct job_row row;
+        bool has;
+        if (w->told.job[i].round == w->round)
+            continue;
+        const char *uid = arena_strdup(a, w->told.job[i].uid);
+        if (store_has(w->queue->store, uid, &has, err))
+            return -1;
+        if (has || adopt_find(w->queue->o.state, uid, a, &row))
+            job_told_forget(&w->told, uid);
+        else
+            job_watch_removed(w, uid);
+    }
+    return 0;
+}
+
+static int look_at_rows(struct job_watch *w, const struct store_query *query, struct arena *a,
+                        struct cairn_error *err)
+{
     struct job_row *rows;
     size_t n;
-    if (!store_list(w->queue->store, &query, a, &rows, &n, &ignored))
-        for (size_t i = 0; i < n; i++)
-            tell(w, &rows[i], false);
-    if (!adopt_list(w->queue->o.state, a, &rows, &n, &ignored))
-        for (size_t i = 0; i < n && i < ROWS; i++)
-            tell(w, &rows[i], false);
+    if (store_list(w->queue->store, query, a, &rows, &n, err))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        tell(w, &rows[i]);
+    return 0;
+}
+
+static int look_at_runs(struct job_watch *w, struct arena *a, struct cairn_error *err)
+{
+    struct job_row *rows;
+    size_t n;
+    if (adopt_list(w->queue->o.state, a, &rows, &n, err))
+        return -1;
+    for (size_t i = 0; i < n && i < ROWS; i++)
+        tell(w, &rows[i]);
+    return 0;
+}
+
+/* No event has the state of the queue as a whole: the pages fetch it anew. */
+static int look_at_queue(struct job_watch *w, struct cairn_error *err)
+{
+    bool paused;
+    if (queue_is_paused(w->queue, &paused, err))
+        return -1;
+    if (w->knows_paused && paused != w->paused)
+        events_publish(w->web->events, "jobs", "reset", "{}", EVENTS_KEEP);
+    w->paused = paused;
+    w->knows_paused = true;
+    return 0;
+}
+
+/* The newest, and what runs or waits, however old it is. */
+static void look_at_list(struct job_watch *w, struct arena *a)
+{
+    const struct store_query newest = { .limit = ROWS }, live = {
+        .states = 1u << JOB_QUEUED | 1u << JOB_PAUSED | 1u << JOB_STARTING | 1u << JOB_ACTIVE,
+        .limit = LIVE_ROWS,
+    };
+    struct cairn_error ignored;
+    w->round++;
+    if (!look_at_rows(w, &newest, a, &ignored) && !look_at_rows(w, &live, a, &ignored) &&
+        !look_at_runs(w, a, &ignored) && !tell_removed(w, a, &ignored))
+        look_at_queue(w, &ignored);
 }
 
 /* ---- one job ---- */
@@ -229,7 +289,10 @@ int job_watch_open(struct web *w, struct queue *q, const bool *is_open, struct j
 
 void job_watch_close(struct job_watch *w)
 {
-    if (w && w->timer)
+    if (!w)
+        return;
+    if (w->timer)
         loop_cancel(w->web->loop, w->timer);
+    job_told_release(&w->told);
     free(w);
 }

@@ -132,10 +132,7 @@ void jobs_changed(struct request *r, const char *uid)
 
 void jobs_removed(struct request *r, const char *uid)
 {
-    struct json *v = json_new_object();
-    json_add_text(v, "uid", uid);
-    json_add_bool(v, "deleted", true);
-    events_publish_json(r->web->events, "jobs", "job", v, EVENTS_KEEP);
+    job_watch_removed(r->web->jobs->watch, uid);
 }
 
 const char *jobs_journal(struct request *r, const struct job_row *row)

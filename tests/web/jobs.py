@@ -168,6 +168,41 @@ def events_tell_what_happens():
         return c.findings
 
 
+def changes_in_a_terminal_reach_open_pages():
+    with Checked('--allow-root') as c:
+        with c.s.events('jobs') as stream:
+            def until(what, wanted):
+                for _ in range(100):
+                    event = stream.next_event()
+                    if wanted(event['event'], event.get('data') or {}):
+                        return event
+                c.same(what, 'no such event', 'an event')
+                return None
+
+            uid = json.loads(c.s.cairn('job', 'add', '--draft', '--json', '--gpu', 'cpu', '--name', 'first', '--', 'true').stdout)['job']['uid']
+            until('added', lambda kind, data: kind == 'job' and data['uid'] == uid and data['state'] == 'draft')
+            c.s.cairn('job', 'edit', uid, '--name', 'second')
+            until('edited', lambda kind, data: kind == 'job' and data['uid'] == uid and data.get('name') == 'second')
+            c.s.cairn('job', 'queue', 'pause')
+            until('paused', lambda kind, data: kind == 'reset')
+            c.same('paused', c.get('/api/v1/jobs').json()['queue']['paused'], True)
+            c.s.cairn('job', 'queue', 'go')
+            until('goes on', lambda kind, data: kind == 'reset')
+            c.s.cairn('job', 'rm', uid)
+            until('removed', lambda kind, data: kind == 'job' and data['uid'] == uid and data.get('deleted'))
+            c.get(f'/api/v1/jobs/{uid}', template=UID, status=404)
+            # One that was removed here is told once.
+            made = c.post('/api/v1/jobs', {'argv': ['/bin/true'], 'gpu': 'cpu'}, status=201).json()['uid']
+            until('added', lambda kind, data: kind == 'job' and data['uid'] == made)
+            c.change('DELETE', f'/api/v1/jobs/{made}', template=UID)
+            until('removed', lambda kind, data: kind == 'job' and data['uid'] == made and data.get('deleted'))
+            time.sleep(1.2)
+            last = c.post('/api/v1/jobs', {'argv': ['/bin/true'], 'gpu': 'cpu'}, status=201).json()['uid']
+            seen = until('added', lambda kind, data: kind == 'job')
+            c.same('told once', seen['data']['uid'], last)
+        return c.findings
+
+
 def samples_come_by_their_index():
     with Checked() as c:
         uid = c.post('/api/v1/jobs', training(c, 30), status=201).json()['uid']
@@ -286,6 +321,7 @@ tap.run([
     long_curves_are_read_on,
     a_command_has_a_log_and_a_verdict,
     events_tell_what_happens,
+    changes_in_a_terminal_reach_open_pages,
     samples_come_by_their_index,
     the_queue_has_an_order,
     edits_do_not_overwrite_each_other,
