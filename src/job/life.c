@@ -59,6 +59,26 @@ bool queue_can_resume(const struct queue *q, const struct job_row *row, struct a
     return r.way != RESUME_UNKNOWN;
 }
 
+/* The list asks this of every job: a command of an unknown trainer must cost no look at files. */
+static bool command_is_known(const struct job_row *row, struct arena *a)
+{
+    struct job_command c;
+    struct cairn_error ignored;
+    return !job_command_parse(row, a, &c, &ignored) && (c.resume_cmd || c.trainer || resume_trainer(c.argv));
+}
+
+bool queue_is_resumable(const struct job_row *row)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const char *why;
+    if (row->adopted)
+        return false;
+    /* One that was paused before it began goes back to its place, whatever it is. */
+    if (row->state == JOB_PAUSED || (row->kind == JOB_TRAIN && !job_state_has_ended(row->state)))
+        return true;
+    return (row->kind != JOB_RUN || command_is_known(row, &a)) && queue_can_resume(NULL, row, &a, &why);
+}
+
 /* ---- starting ---- */
 
 static int refuse(const struct job_row *row, const char *what, struct cairn_error *err)

@@ -67,6 +67,8 @@ int queue_kill(struct queue *q, const char *uid, struct cairn_error *err);
 int queue_abandon(struct queue *q, const char *uid, struct cairn_error *err);
 /* Whether its next start would go on from a checkpoint, and why or why not, a sentence. */
 bool queue_can_resume(const struct queue *q, const struct job_row *row, struct arena *a, const char **why);
+/* Whether pausing and resuming make sense for a job as it is. */
+bool queue_is_resumable(const struct job_row *row);
 
 /* ---- the queue as a whole ---- */
 
