@@ -103,6 +103,7 @@ struct json *report_job(const char *state, const struct job_row *row, bool full,
     json_add_text(o, "state", job_state_name(row->state));
     json_add_bool(o, "alive", is_alive(state, row));
     json_add_bool(o, "adopted", row->adopted);
+    json_add_bool(o, "resumable", queue_is_resumable(row));
     json_add_text(o, "want", job_want_name(row->want));
     add_stopping(o, row);
     add_progress(o, state, row);

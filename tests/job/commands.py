@@ -16,7 +16,7 @@ COMMANDS = ('add', 'list', 'show', 'log', 'start', 'stop', 'pause', 'resume', 'k
 # What programs rely on: the type of each key; with None it may be null.
 ROW = {
     'uid': str, 'name': str, 'kind': str, 'gpu': str, 'gpu_used': (str, None), 'state': str, 'alive': bool,
-    'adopted': bool, 'want': (str, None), 'stopping_s': (int, None), 'step': (int, None), 'steps': (int, None),
+    'adopted': bool, 'resumable': bool, 'want': (str, None), 'stopping_s': (int, None), 'step': (int, None), 'steps': (int, None),
     'loss': (float, int, None), 's_per_it': (float, int, None), 'eta_s': (float, int, None), 'mem_bytes': (int, None),
     'command': str, 'class': (str, None), 'cause': (str, None), 'exit_code': (int, None), 'attempt': int,
     'pid': (int, None), 'position': (float, int, None), 'run_dir': (str, None), 'parent': (str, None),

@@ -249,6 +249,32 @@ def edits_do_not_overwrite_each_other():
         return c.findings
 
 
+def pause_is_offered_where_resuming_is_known():
+    with Checked('--allow-root') as c:
+        def resumable(wish):
+            job = c.post('/api/v1/jobs', {'gpu': 'cpu', 'cwd': c.s.home, **wish}, status=201).json()
+            listed = {j['uid']: j['resumable'] for j in c.get('/api/v1/jobs').json()['jobs']}
+            c.same('as listed', listed[job['uid']], job['resumable'])
+            return job['uid'], job['resumable']
+
+        c.change('PUT', '/api/v1/queue', {'paused': True})
+        c.same('training', resumable({'config': 'model:\n'})[1], True)
+        c.same('a command', resumable({'argv': ['/bin/sleep', '60']})[1], False)
+        c.same('its own way', resumable({'argv': ['/bin/sleep', '60'], 'options': {'resume_cmd': 'sleep 30'}})[1], True)
+        # What is in the queue can be paused, whatever it is, and resumed.
+        uid, _ = resumable({'argv': ['/bin/true'], 'start': True})
+        c.same('paused', act(c, uid, 'pause')['resumable'], True)
+        c.same('resumed', act(c, uid, 'resume')['state'], 'queued')
+        c.change('PUT', '/api/v1/queue', {'paused': False})
+        c.same('finished', reaches(c, uid, 'finished')['resumable'], False)
+        # A command that runs and cannot go on is not paused.
+        uid, _ = resumable({'argv': ['/bin/sleep', '60'], 'start': True})
+        c.same('running', reaches(c, uid, 'active')['resumable'], False)
+        act(c, uid, 'pause', status=409)
+        act(c, uid, 'kill')
+        return c.findings
+
+
 def bad_wishes_are_refused():
     with Checked('--allow-root') as c:
         for wish in ({}, {'kind': 'dance', 'argv': ['x']}, {'kind': 'train'}, {'argv': []}, {'argv': [1]}, {'argv': ['true'], 'cwd': 'here'},
@@ -325,6 +351,7 @@ tap.run([
     samples_come_by_their_index,
     the_queue_has_an_order,
     edits_do_not_overwrite_each_other,
+    pause_is_offered_where_resuming_is_known,
     bad_wishes_are_refused,
     a_request_that_is_repeated_adds_one_job,
     commands_are_refused_where_they_are_not_allowed,
