@@ -4,6 +4,7 @@
 #include "os/fault.h"
 #include "os/thread.h"
 #include "os/file.h"
+#include "run/log_parts.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -82,9 +83,13 @@ static void log_open(struct recorder *r, struct log_file *f)
 static void log_rotate(struct recorder *r, struct log_file *f)
 {
     char aside[4096];
+    struct stat st;
     snprintf(aside, sizeof(aside), "%s.first", f->path);
-    if (!access(aside, F_OK))
+    if (!access(aside, F_OK)) {
         snprintf(aside, sizeof(aside), "%s.previous", f->path);
+        if (!stat(aside, &st))
+            log_parts_drop(f->path, (uint64_t)st.st_size);
+    }
     close(f->fd);
     f->fd = -1;
     f->size = 0;

@@ -7,7 +7,8 @@
  * space again, and the log says how many.
  *
  * The log is rotated at a fixed size: the first part is kept as "log.first", since it has the versions; of
- * the rest the last two parts, "log.previous" and "log".  If the log cannot be written (full disk), only
+ * the rest the last two parts, "log.previous" and "log"; "log.dropped" says how many bytes lay between them
+ * (log_parts.h).  If the log cannot be written (full disk), only
  * the diagnoser continues. */
 #ifndef CAIRN_RUN_RECORDER_H
 #define CAIRN_RUN_RECORDER_H

@@ -89,6 +89,7 @@ static void rotates_and_keeps_the_beginning(void)
     CHECK(!strncmp(scratch_read(scratch("rotated.first")), "line 00", 7));
     CHECK(size_of(scratch("rotated")) <= 1000 && size_of(scratch("rotated.previous")) <= 1000);
     CHECK_HAS(scratch_read(log), "line 39");
+    CHECK_STR(scratch_read(scratch("rotated.dropped")), "1000\n"); /* 4,000 - first, previous and last */
 }
 
 static void goes_on_without_a_log(void)
