@@ -5,10 +5,12 @@
 #include "os/file.h"
 #include "os/info.h"
 #include "os/list.h"
+#include "run/log_parts.h"
 #include "web/answer.h"
 #include "web/api.h"
 #include "web/child.h"
 #include "web/jobs.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,41 +19,49 @@ enum { LOG_MOST = 32 << 20, INDEX_MOST = 64 << 20, FILES_MOST = 5000, DEPTH = 3 
 
 /* ---- log ---- */
 
-static void answer_log(struct request *r, int fd, uint64_t size)
+/* A range in one file is sent from there, one that lies in several from memory. */
+static void answer_range(struct request *r, struct log_parts *p, uint64_t offset, uint64_t n)
 {
-    int64_t offset, limit, tail;
-    if (!request_query_int(r, "offset", 0, INT64_MAX, 0, &offset) ||
-        !request_query_int(r, "limit", 1, LOG_MOST, 1 << 20, &limit) ||
-        !request_query_int(r, "tail", 0, LOG_MOST, -1, &tail)) {
-        fd_close(&fd);
+    static const char type[] = "text/plain; charset=utf-8";
+    uint64_t at;
+    int fd = log_parts_find(p, offset, n, &at);
+    if (fd >= 0) {
+        for (int i = 0; i < LOG_PARTS; i++)
+            p->fd[i] = p->fd[i] == fd ? -1 : p->fd[i]; /* the answer closes it */
+        answer_file(r, 200, type, fd, at, n);
         return;
     }
-    if (tail >= 0) {
-        offset = (uint64_t)tail < size ? (int64_t)(size - (uint64_t)tail) : 0;
-        limit = tail;
-    }
-    uint64_t at = (uint64_t)offset < size ? (uint64_t)offset : size, n = size - at;
-    answer_file(r, 200, "text/plain; charset=utf-8", fd, at, n < (uint64_t)limit ? n : (uint64_t)limit);
-    answer_header(r, "X-Offset", arena_printf(&r->arena, "%llu", (unsigned long long)at));
-    answer_header(r, "X-Size", arena_printf(&r->arena, "%llu", (unsigned long long)size));
+    char *text = malloc(n + 1);
+    if (!text)
+        abort();
+    ssize_t got = log_parts_read(p, offset, text, (size_t)n);
+    answer_bytes(r, 200, type, text, got > 0 ? (size_t)got : 0, text);
 }
 
 void api_job_log(struct request *r)
 {
+    CLEANUP(log_parts_close) struct log_parts p = LOG_PARTS_NONE;
     struct job_row row;
-    struct os_info info;
-    if (!jobs_find(r, &row))
+    int64_t offset, limit, tail;
+    if (!jobs_find(r, &row) || !request_query_int(r, "offset", 0, INT64_MAX, 0, &offset) ||
+        !request_query_int(r, "limit", 1, LOG_MOST, 1 << 20, &limit) ||
+        !request_query_int(r, "tail", 0, LOG_MOST, -1, &tail))
         return;
     const char *path = arena_printf(&r->arena, "%s/log", jobs_journal(r, &row));
-    int fd = os_open(path, OS_READ | OS_NO_WAIT);
-    if (fd < 0 || os_info_fd(fd, &info) || info.kind != OS_KIND_FILE) {
-        fd_close(&fd);
-        answer_bytes(r, 200, "text/plain; charset=utf-8", "", 0, NULL); /* it has not begun */
-        answer_header(r, "X-Offset", "0");
-        answer_header(r, "X-Size", "0");
+    if (log_parts_open(&p, path)) {
+        answer_problem(r, 500, "open %s: %s", path, strerror(errno));
         return;
     }
-    answer_log(r, fd, info.size);
+    if (tail >= 0) {
+        offset = (uint64_t)tail < p.total ? (int64_t)(p.total - (uint64_t)tail) : 0;
+        limit = tail;
+    }
+    uint64_t at = log_parts_at(&p, (uint64_t)offset),
+             skipped = at > (uint64_t)offset ? at - (uint64_t)offset : 0;
+    uint64_t left = skipped < (uint64_t)limit ? (uint64_t)limit - skipped : 0;
+    answer_range(r, &p, at, log_parts_length(&p, at, left));
+    answer_header(r, "X-Offset", arena_printf(&r->arena, "%llu", (unsigned long long)at));
+    answer_header(r, "X-Size", arena_printf(&r->arena, "%llu", (unsigned long long)p.total));
 }
 
 /* ---- samples ---- */

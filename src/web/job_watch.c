@@ -10,6 +10,7 @@
 #include "os/info.h"
 #include "report/jobs.h"
 #include "run/journal.h"
+#include "run/log_parts.h"
 #include "web/job_told.h"
 #include <stdlib.h>
 #include <string.h>
@@ -158,15 +159,14 @@ static void publish(struct job_watch *w, const struct watched *j, const char *na
 /* The new bytes of a log, up to the last whole line if there is one. */
 static void look_at_log(struct job_watch *w, struct watched *j, const char *path)
 {
-    CLEANUP(fd_close) int fd = os_open(path, OS_READ | OS_NO_WAIT);
-    struct os_info info;
-    if (fd < 0 || os_info_fd(fd, &info))
+    CLEANUP(log_parts_close) struct log_parts p = LOG_PARTS_NONE;
+    if (log_parts_open(&p, path))
         return;
-    if (!j->begun || info.size < j->log_bytes)
-        j->log_bytes = info.size;
-    while (j->log_bytes < info.size) {
+    if (!j->begun || p.total < j->log_bytes)
+        j->log_bytes = p.total;
+    while ((j->log_bytes = log_parts_at(&p, j->log_bytes)) < p.total) {
         char text[PIECE + 1];
-        ssize_t n = os_read_at(fd, text, PIECE, j->log_bytes);
+        ssize_t n = log_parts_read(&p, j->log_bytes, text, PIECE);
         if (n <= 0)
             return;
         for (ssize_t end = n; end > 0; end--)

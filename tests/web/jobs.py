@@ -155,6 +155,45 @@ def a_command_has_a_log_and_a_verdict():
         return c.findings
 
 
+def rotated_logs_are_one_text():
+    """As cairn run leaves them: a part between the first and the last two is gone."""
+    with Checked('--allow-root') as c:
+        uid = c.post('/api/v1/jobs', {'argv': ['/bin/echo', 'x'], 'gpu': 'cpu', 'cwd': c.s.home, 'start': True}, status=201).json()['uid']
+        journal = os.path.join(reaches(c, uid, 'finished')['folder'], 'attempt-1')
+        every = ''.join(f'line {i:06}\n' for i in range(60000)).encode()
+        cuts = (0, 12000, 612000, 612120, len(every))  # the second of these four is dropped
+        for name, i in (('log.first', 0), ('log.previous', 2), ('log', 3)):
+            with open(os.path.join(journal, name), 'wb') as f:
+                f.write(every[cuts[i]:cuts[i + 1]])
+        with open(os.path.join(journal, 'log.dropped'), 'w', encoding='ascii') as f:
+            f.write('600000\n')
+
+        def read(query):
+            answer = c.s.get(f'/api/v1/jobs/{uid}/log?{query}')
+            c.same(f'{query}: status and size', (answer.status, int(answer.headers['x-size'])), (200, len(every)))
+            return int(answer.headers['x-offset']), answer.body
+
+        c.same('in the first', read('offset=120&limit=24'), (120, every[120:144]))
+        c.same('up to the hole', read('offset=11988&limit=100'), (11988, every[11988:12000]))
+        c.same('in the hole', read('offset=20000&limit=100')[1], b'')
+        at, body = read('offset=600000&limit=12012')
+        c.same('the line', body, b'\n[cairn: 600000 bytes of the log were dropped here]\n' + every[612000:612012])
+        c.same('where', at + len(body), 612012)
+        c.same('over two parts', read('offset=612100&limit=40'), (612100, every[612100:612140]))
+        c.same('the end', read('tail=1000'), (len(every) - 1000, every[-1000:]))
+        c.same('behind it', read('offset=99999999'), (len(every), b''))
+        with c.s.events(f'job:{uid}') as stream:
+            time.sleep(1.5)
+            os.rename(os.path.join(journal, 'log'), os.path.join(journal, 'log.previous'))
+            with open(os.path.join(journal, 'log.dropped'), 'w', encoding='ascii') as f:
+                f.write('600120\n')
+            with open(os.path.join(journal, 'log'), 'wb') as f:
+                f.write(b'new\n')
+            event = stream.next_event()
+            c.same('an event', (event['event'], event['data']['offset'], event['data']['text']), ('log', len(every), 'new\n'))
+        return c.findings
+
+
 def events_tell_what_happens():
     with Checked() as c:
         with c.s.events('jobs') as stream:
@@ -346,6 +385,7 @@ tap.run([
     curves_are_those_of_the_log,
     long_curves_are_read_on,
     a_command_has_a_log_and_a_verdict,
+    rotated_logs_are_one_text,
     events_tell_what_happens,
     changes_in_a_terminal_reach_open_pages,
     samples_come_by_their_index,
