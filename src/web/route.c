@@ -95,7 +95,7 @@ const struct route *route_find(const struct route *table, size_t n, const char *
 {
     const char *wanted = strcmp(method, "HEAD") ? method : "GET";
     bool is_api = t->n_parts && !strcmp(t->part[0], "api");
-    const struct route *assets = NULL;
+    const struct route *assets = NULL, *first = NULL;
     size_t used = 0;
     allowed[0] = '\0';
     for (size_t i = 0; i < n; i++) {
@@ -103,8 +103,10 @@ const struct route *route_find(const struct route *table, size_t n, const char *
             assets = &table[i];
             continue;
         }
-        if (!matches(table[i].path, t, a, part))
+        /* A word of the table is no value of a later row's {name}. */
+        if ((first && strcmp(first->path, table[i].path)) || !matches(table[i].path, t, a, part))
             continue;
+        first = &table[i];
         if (!strcmp(table[i].method, wanted))
             return &table[i];
         used += (size_t)snprintf(allowed + used, 64 - used, "%s%s", used ? ", " : "", table[i].method);

@@ -20,6 +20,8 @@ static const struct route table[] = {
     { "GET", "/api/v1/jobs/{uid}", nothing, 0, 0, NULL },
     { "POST", "/api/v1/jobs/{uid}/{verb}", nothing, 0, 0, NULL },
     { "GET", "/api/v1/files/{folder}/{path*}", nothing, 0, 0, NULL },
+    { "GET", "/api/v1/queue/next", nothing, 0, 0, NULL },
+    { "POST", "/api/v1/queue/{verb}", nothing, 0, 0, NULL },
 };
 
 struct found {
@@ -84,6 +86,16 @@ static void other_paths_and_methods_are_not(void)
     CHECK_STR(put.allowed, "GET, POST");
     CHECK_STR(find("POST", "/app.css", &a).allowed, "GET");
     CHECK_INT(find("get", "/", &a).row, -1);
+}
+
+static void a_word_of_the_table_is_no_value(void)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    CHECK_INT(find("GET", "/api/v1/queue/next", &a).row, 7);
+    CHECK_INT(find("POST", "/api/v1/queue/go", &a).row, 8);
+    struct found f = find("POST", "/api/v1/queue/next", &a);
+    CHECK_INT(f.row, -1);
+    CHECK_STR(f.allowed, "GET");
 }
 
 /* ---- the table of the program ---- */
@@ -174,6 +186,7 @@ int main(void)
 {
     RUN(rows_are_found);
     RUN(other_paths_and_methods_are_not);
+    RUN(a_word_of_the_table_is_no_value);
     RUN(no_read_changes_anything);
     RUN(all_else_is_a_change);
     RUN(openapi_names_the_same);
