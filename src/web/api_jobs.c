@@ -12,6 +12,7 @@
 #include "web/answer.h"
 #include "web/api.h"
 #include "web/jobs.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -347,6 +348,10 @@ void api_job_patch(struct request *r)
         return;
     }
     position = json_get(body, "position");
+    if (position && !json_is_null(position) && isnan(json_number(position, NAN))) {
+        answer_problem(r, 422, "\"position\" must be a number");
+        return;
+    }
     bool edits = e.name || e.note || e.config || e.gpu || e.argv || e.options;
     if ((edits && queue_edit(q, row.uid, version, &e, &conflict, &err)) ||
         (position && !json_is_null(position) && move(q, &row, json_number(position, 0), &r->arena, &err))) {
@@ -448,7 +453,8 @@ void api_job_act(struct request *r)
         answer_problem(r, 404, "there is no such action");
         return;
     }
-    if (!jobs_find(r, &row) || ((clones || x->queue) && refuse_run(r, &row)))
+    if ((r->body_n && !request_json(r)) || !jobs_find(r, &row) ||
+        ((clones || x->queue) && refuse_run(r, &row)))
         return;
     if (row.kind == JOB_RUN && !row.adopted && !r->web->run_allowed && x &&
         (x->queue == queue_start || x->queue == queue_resume)) {
