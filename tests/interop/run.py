@@ -19,6 +19,7 @@ ENVIRONMENTS = {
     'unigram.py': ('interop-venv-unigram', ['sentencepiece>=0.2.2', 'tokenizers>=0.23']),
     'media.py': ('interop-venv-media', ['pillow>=11.3', 'av>=13', 'numpy']),
     'resize.py': ('interop-venv-pictures', ['pillow>=10', 'opencv-python-headless>=4.8', 'numpy']),
+    'schema.py': ('interop-venv-schema', ['schemathesis==4.32.5']),
     None: ('interop-venv', ['safetensors>=0.5', 'numpy', 'ml_dtypes', 'tokenizers>=0.20']),
 }
 
