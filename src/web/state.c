@@ -88,9 +88,12 @@ int state_open(struct state *s, const char *const *env, struct arena *a, bool *t
 {
     *s = (struct state)STATE_NONE;
     *taken = false;
-    if (open_home(&s->home, env, a, true, err) ||
-        own_file_open(&s->home, "ui.lock", OS_READ | OS_WRITE | OS_CREATE, &s->lock, err))
+    if (open_home(&s->home, env, a, true, err))
         return -1;
+    if (own_file_open(&s->home, "ui.lock", OS_READ | OS_WRITE | OS_CREATE, &s->lock, err))
+        return errno == EROFS || errno == EACCES
+                   ? cairn_hint(err, "set XDG_STATE_HOME to a folder that you can write to")
+                   : -1;
     if (os_lock(s->lock, false)) {
         *taken = errno == EWOULDBLOCK;
         return *taken ? 0 : cairn_fail_errno(err, "lock %s/ui.lock", s->home.path);
