@@ -103,7 +103,7 @@ def rebuild_adds_what_is_missing_and_keeps_the_rest():
             yield f'{done}'
 
 
-def a_locked_database_is_waited_for():
+def a_locked_database_is_waited_for(seconds=1.5):
     """A user gets an answer after five seconds; a supervisor waits, and the queue goes on."""
     with Queue() as q:
         one, two = q.trainer('one', 0.3), q.trainer('two', 0)
@@ -116,12 +116,16 @@ def a_locked_database_is_waited_for():
         if done.returncode != 1 or 'locked' not in done.stderr or not 4 < took < 20:
             yield f'after {took:.1f} s: {done}'
         until(lambda: 'end one' in q.read('marks'), 'the end of the trainer')
-        time.sleep(1.5)
+        time.sleep(seconds)
         db.execute('ROLLBACK')
         db.close()
         until(lambda: q.columns(two, 'state')[0] == 'finished', 'the next job, without a call')
         if q.row(one)['state'] != 'finished':
             yield q.row(one)
+
+
+def a_database_locked_for_a_minute_is_waited_for():
+    return a_locked_database_is_waited_for(60)
 
 
 def a_newer_database_is_left_alone():
@@ -321,4 +325,4 @@ if __name__ == '__main__':
         two_shells_add_at_once,
         many_lists_start_a_job_once,
         the_first_calls_at_once_make_one_database,
-    ], sys.argv[1:])
+    ] + ([a_database_locked_for_a_minute_is_waited_for] if sys.argv[1:] else []), sys.argv[1:])
