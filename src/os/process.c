@@ -36,7 +36,12 @@ static void become(const char *path, const char *const *argv, const int files[3]
     sigset_t none;
     sigemptyset(&none);
     /* The C library refuses to touch the two signals that it keeps for itself, which may be ignored as well. */
-    const struct { void *handler; unsigned long flags; void *restorer; uint64_t mask; } usual = { 0 };
+    const struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } usual = { 0 };
     for (int sig = 1; sig < NSIG; sig++)
         syscall(SYS_rt_sigaction, sig, &usual, NULL, sizeof(usual.mask));
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
