@@ -103,7 +103,48 @@ def values_of_other_types_are_refused():
         return c.findings
 
 
-# ---- disks
+# ---- clocks and disks
+
+
+def preload(s, name):
+    """Has the commands of a server's user run with that library, NAME.c."""
+    if is_sanitized():
+        raise tap.Skip('a sanitizer wants to be the first library')
+    library = f'{s.home}/{name}.so'
+    source = os.path.join(os.path.dirname(__file__), name + '.c')
+    made = subprocess.run(['cc', '-shared', '-fPIC', '-o', library, source], stderr=subprocess.PIPE, check=False)
+    if made.returncode:
+        raise tap.Skip(f'no compiler: {made.stderr.decode().strip()[:200]}')
+    s.environment['LD_PRELOAD'] = library
+
+
+def a_clock_that_is_set_back_changes_no_state():
+    findings = []
+    with Server('--allow-root') as s:
+        s.login()
+        before = s.post('/api/v1/jobs', {'argv': ['/bin/true'], 'gpu': 'cpu', 'start': True}).json()['uid']
+        expect(findings, 'before', ends(s, before)['state'], 'finished')
+        live = s.post('/api/v1/jobs', {'argv': ['/bin/sleep', '600'], 'gpu': 'cpu', 'start': True}).json()['uid']
+        wait_for(lambda: s.get(f'/api/v1/jobs/{live}').json()['state'] == 'active')
+        later = s.post('/api/v1/jobs', {'argv': ['/bin/true'], 'gpu': 'cpu', 'start': True}).json()['uid']
+        s.stop()
+        preload(s, 'clock_back')
+        s.port = 0
+        s.start()
+        s.login()
+        created = s.post('/api/v1/jobs', {'argv': ['/bin/true'], 'gpu': 'cpu'}).json()['created']
+        if not 86000 < time.time() - created < 87000:
+            return [f'the clock is not set back: {created}']
+        rows = json.loads(s.cairn('job', 'list', '--json', '--all').stdout)['jobs']
+        expect(findings, 'states', {r['uid']: r['state'] for r in rows if r['state'] != 'draft'}, {before: 'finished', live: 'active', later: 'queued'})
+        stopped = s.post(f'/api/v1/jobs/{live}/stop', {}).json()
+        if stopped['stopping_s'] is not None and not 0 <= stopped['stopping_s'] <= 60:
+            findings.append(f'{stopped["stopping_s"]} s to stop')
+        expect(findings, 'stopped', ends(s, live)['state'], 'stopped')
+        expect(findings, 'the next one', ends(s, later)['state'], 'finished')
+        after = json.loads(s.cairn('job', 'add', '--json', '--gpu', 'cpu', '--', 'true').stdout)['job']['uid']
+        expect(findings, 'a new one', ends(s, after)['state'], 'finished')
+    return findings
 
 
 def a_read_only_state_folder_is_said():
@@ -131,15 +172,9 @@ def a_read_only_state_folder_is_said():
 
 def a_state_folder_on_nfs_has_another_journal():
     """SQLite's log of writes ahead needs memory that programs share; a network has none."""
-    if is_sanitized():
-        raise tap.Skip('a sanitizer wants to be the first library')
     findings = []
     with Server(wait=False) as s:
-        library = s.home + '/remote_disk.so'
-        made = subprocess.run(['cc', '-shared', '-fPIC', '-o', library, os.path.join(os.path.dirname(__file__), 'remote_disk.c')], stderr=subprocess.PIPE, check=False)
-        if made.returncode:
-            raise tap.Skip(f'no compiler: {made.stderr.decode().strip()[:200]}')
-        s.environment['LD_PRELOAD'] = library
+        preload(s, 'remote_disk')
         added = s.cairn('job', 'add', '--json', '--gpu', 'cpu', '--', 'true')
         expect(findings, 'what is said', added.stderr.count('is on a network file system'), 1)
         first = json.loads(added.stdout)['job']['uid']
@@ -301,6 +336,7 @@ CASES = [
     a_configuration_that_was_deleted_is_still_there,
     a_configuration_whose_file_is_gone_was_copied,
     values_of_other_types_are_refused,
+    a_clock_that_is_set_back_changes_no_state,
     a_read_only_state_folder_is_said,
     a_state_folder_on_nfs_has_another_journal,
     a_deleted_database_loses_no_job,
