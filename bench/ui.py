@@ -107,9 +107,12 @@ def ask(s, path, tries, headers=None):
 # ---- processes ----
 
 def cpu_s(pid):
-    with open(f'/proc/{pid}/stat', encoding='utf-8') as f:
-        words = f.read().rsplit(')', 1)[1].split()
-    return (int(words[11]) + int(words[12])) / os.sysconf('SC_CLK_TCK')
+    """Seconds of CPU so far of all its threads, by the nanosecond."""
+    total = 0
+    for thread in os.listdir(f'/proc/{pid}/task'):
+        with open(f'/proc/{pid}/task/{thread}/schedstat', encoding='utf-8') as f:
+            total += int(f.read().split()[0])
+    return total / 1e9
 
 
 def memory_kib(pid, name='Rss'):
@@ -351,6 +354,10 @@ def curves():
         uid = adopted(s, 'long')
         cat = [timed(lambda: subprocess.run(['cat', path], stdout=subprocess.DEVNULL, check=True)) for _ in range(5)]
         for what, query in (('the loss', '?metrics=loss'), ('all metrics', '')):
+            s.stop()
+            s.port = 0
+            s.start()
+            s.login()
             before = cpu_s(s.process.pid)
             first = ask(s, f'/api/v1/jobs/{uid}/series{query}', 1)[0]
             own = cpu_s(s.process.pid) - before
@@ -439,13 +446,17 @@ def seeing_steps():
         def waits(told):
             """(time, step) in order."""
             return [(at - written[before + 1]) * 1e3 for (_, before), (at, _) in zip(told, told[1:]) if before + 1 in written]
-        told = []
-        with s.events(f'job:{uid}') as e:
-            while len(told) < 15:
-                event = e.next_event()
-                if event['event'] == 'series':
-                    told.append((time.time(), event['data']['step']))
-        row('a new step to its event', waits(told)[2:], 'ms', '1,500 ms')
+        took, dice = [], random.Random(1)
+        for _ in range(8):  # the server looks once a second, from the moment that somebody watches: other moments, other waits
+            time.sleep(dice.random())
+            told = []
+            with s.events(f'job:{uid}') as e:
+                while len(told) < 4:
+                    event = e.next_event()
+                    if event['event'] == 'series':
+                        told.append((time.time(), event['data']['step']))
+            took += waits(told)[1:]
+        row('a new step to its event', took, 'ms', '1,500 ms')
         if WITHOUT_BROWSER:
             without('    to the page', WITHOUT_BROWSER)
         else:
@@ -467,15 +478,17 @@ look();'''
 
 
 def pixels(s, uid, waits):
+    took, dice = [], random.Random(2)
     with browser.Browser(s) as page:
-        page.go(f'#/job/{uid}')
         page.js(FRAMES)
-        try:
-            page.wait(lambda: page.js('return window.__steps.length') > 12, 'steps on the page', 60)
-        except AssertionError as reason:
-            return without('    to the page', str(reason)[:200])
-        row('    to the frame that shows it', waits(page.js('return window.__steps'))[2:], 'ms', '1,500 ms')
-    return None
+        for _ in range(8):
+            page.go('#/doctor')
+            time.sleep(1 + dice.random())
+            page.js('window.__steps = []')
+            page.go(f'#/job/{uid}')
+            page.wait(lambda: page.js('return window.__steps.length') > 4, 'steps on the page', 60)
+            took += waits(page.js('return window.__steps'))[1:]
+        row('    to the frame that shows it', took, 'ms', '1,500 ms')
 
 
 def restarting():
@@ -537,6 +550,7 @@ def disturbing():
         steps = speeds(s)
         if not shutil.which('strace'):
             return without('system calls of a training', 'no strace (Debian: apt install strace)')
+        steps = min(steps, 2000)  # strace makes each call slow
         alone = traced(s, 'alone', steps, False)
         s.start()
         s.login()
