@@ -5,6 +5,7 @@ A port in use and the end of a server are in command.py; what jobs live through 
 """
 import json
 import os
+import random
 import sqlite3
 import subprocess
 import sys
@@ -192,6 +193,43 @@ def a_state_folder_on_nfs_has_another_journal():
     return findings
 
 
+def a_full_disk_under_a_server_loses_no_job():
+    findings = []
+    with Server('--allow-root', wait=False) as s:
+        state = s.home + '/state'
+        if subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=1m,mode=700', 'none', state], stderr=subprocess.DEVNULL, check=False).returncode:
+            raise tap.Skip('no tmpfs can be mounted')
+        try:
+            s.start()
+            s.login()
+            kept = [s.post('/api/v1/jobs', {'argv': ['/bin/true'], 'gpu': 'cpu'}).json()['uid'] for _ in range(3)]
+            with open(state + '/filler', 'wb', buffering=0) as f:
+                try:
+                    while True:
+                        f.write(b'x' * 4096)
+                except OSError:
+                    pass
+            refused = 0
+            for i in range(8):
+                answer = s.post('/api/v1/jobs', {'argv': ['/bin/true'], 'gpu': 'cpu', 'config': '# ' + 'x' * 20000})
+                if answer.status == 201:
+                    kept.append(answer.json()['uid'])
+                else:
+                    refused += 1
+                    if not answer.json()['detail']:
+                        findings.append(f'{i}: {answer.status} {answer.body}')
+            expect(findings, 'some were refused', refused > 0, True)
+            expect(findings, 'the list', sorted(j['uid'] for j in s.get('/api/v1/jobs').json()['jobs']), sorted(kept))
+            os.remove(state + '/filler')
+            expect(findings, 'a start', s.post(f'/api/v1/jobs/{kept[0]}/start', {}).status, 202)
+            expect(findings, 'its end', ends(s, kept[0])['state'], 'finished')
+            expect(findings, 'one more', s.post('/api/v1/jobs', {'argv': ['/bin/true'], 'gpu': 'cpu'}).status, 201)
+            s.stop()
+        finally:
+            subprocess.run(['umount', '-l', state], check=False)
+    return findings
+
+
 # ---- the database, while a server runs
 
 
@@ -205,7 +243,7 @@ def a_deleted_database_loses_no_job():
     with Checked('--allow-root') as c:
         drafts = [c.post('/api/v1/jobs', {'argv': ['/bin/true'], 'gpu': 'cpu'}, status=201).json()['uid'] for _ in range(3)]
         live = c.post('/api/v1/jobs', {'argv': ['/bin/sleep', '600'], 'gpu': 'cpu', 'start': True}, status=201).json()['uid']
-        wait_for(lambda: c.s.get(f'/api/v1/jobs/{live}').json()['state'] == 'active')
+        wait_for(lambda: c.s.get(f'/api/v1/jobs/{live}').json()['state'] == 'active' and os.path.exists(f'{c.s.home}/state/cairn/jobs/{live}/attempt-1/log'))
         drop(c.s)
         wait_for(lambda: len(c.s.get('/api/v1/jobs').json().get('jobs', [])) == 4, 10)
         states = {j['uid']: j['state'] for j in c.get('/api/v1/jobs').json()['jobs']}
@@ -307,6 +345,63 @@ def a_page_and_a_terminal_at_once():
         return c.findings
 
 
+TRAINER = '''#!/bin/sh
+exec 8>>"$HOME/lane"
+flock -n 8 || echo "$1 is not alone" >>"$HOME/overlaps"
+echo "$1" >>"$HOME/marks"
+sleep 0.05
+'''
+
+
+def a_killed_server_loses_no_job(rounds=5):
+    """It is killed while a page adds jobs: what it said it took is there, and each job runs once."""
+    findings, accepted = [], []
+    dice = random.Random(rounds)
+    with Server('--allow-root') as s:
+        with open(s.home + '/trainer', 'w', encoding='utf-8') as f:
+            f.write(TRAINER)
+        os.chmod(s.home + '/trainer', 0o755)
+
+        def add(number):
+            for i in range(100):
+                time.sleep(0.03)
+                try:
+                    wish = {'name': f'{number}-{i}', 'argv': ['./trainer', f'{number}-{i}'], 'gpu': 'cpu', 'cwd': s.home, 'start': True}
+                    answer = s.post('/api/v1/jobs', wish)
+                    if answer.status == 201:
+                        accepted.append(answer.json()['uid'])
+                except (OSError, ValueError, IndexError):
+                    return
+        for number in range(rounds):
+            s.login()
+            adds = threading.Thread(target=add, args=(number,))
+            adds.start()
+            time.sleep(dice.uniform(0.02, 0.25))
+            s.process.kill()
+            s.process.wait()
+            adds.join()
+            s.port = 0
+            s.start()
+        s.login()
+
+        def rows():
+            return {j['uid']: j for j in s.get('/api/v1/jobs?limit=2000').json()['jobs']}
+        wait_for(lambda: all(j['state'] == 'finished' for j in rows().values()), 60 + 3 * rounds)
+        expect(findings, 'states', {j['state'] for j in rows().values()}, {'finished'})
+        expect(findings, 'jobs that were lost', [u for u in accepted if u not in rows()], [])
+        with open(s.home + '/marks', encoding='utf-8') as f:
+            marks = f.read().split()
+        expect(findings, 'each ran once', sorted(marks), sorted(j['name'] for j in rows().values()))
+        expect(findings, 'one at a time', os.path.exists(s.home + '/overlaps'), False)
+        expect(findings, 'there were some', len(accepted) >= rounds, True)
+        print(f'# {rounds} kills, {len(accepted)} jobs accepted, {len(marks)} ran')
+    return findings
+
+
+def many_killed_servers_lose_no_job():
+    return a_killed_server_loses_no_job(60)
+
+
 # ---- a program without the page
 
 
@@ -339,13 +434,15 @@ CASES = [
     a_clock_that_is_set_back_changes_no_state,
     a_read_only_state_folder_is_said,
     a_state_folder_on_nfs_has_another_journal,
+    a_full_disk_under_a_server_loses_no_job,
     a_deleted_database_loses_no_job,
     a_damaged_database_names_the_remedy,
     a_locked_database_answers,
     servers_that_start_at_once_are_one,
     a_page_and_a_terminal_at_once,
+    a_killed_server_loses_no_job,
     without_libmicrohttpd_the_package_is_named,
 ]
-LONG = [a_database_locked_for_a_minute_answers]
+LONG = [a_database_locked_for_a_minute_answers, many_killed_servers_lose_no_job]
 
 tap.only(CASES + (LONG if sys.argv[1:] else []), sys.argv[1:])
