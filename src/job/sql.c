@@ -15,6 +15,7 @@ static int failed(struct sql_db *d, int code, struct cairn_error *err)
 {
     const char *why = d->db ? sqlite3_errmsg(d->db) : sqlite3_errstr(code);
     bool damaged = (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
+    d->was_locked = (code & 0xff) == SQLITE_BUSY;
     cairn_fail(err, damaged ? CAIRN_EFORMAT : CAIRN_EIO, "%s: %s", d->path, why);
     switch (code & 0xff) {
     case SQLITE_CORRUPT:

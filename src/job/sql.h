@@ -15,7 +15,8 @@ struct sql_db {
     struct sqlite3 *db;
     char *path;
     int busy_ms;
-    bool read_only; /* the disk is; or the permissions of the file or its folder are */
+    bool was_locked; /* why the last statement that failed did */
+    bool read_only;  /* the disk is; or the permissions of the file or its folder are */
 };
 
 /* Opens or creates it, for reading only if it cannot be written.  `local`: its file system is this machine's

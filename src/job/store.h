@@ -28,6 +28,8 @@ int store_open(const struct store_options *o, struct arena *a, struct store **ou
                struct cairn_error *err);
 /* Nothing can be changed. */
 bool store_is_read_only(const struct store *s);
+/* After a failure: another program had locked the database, so that trying again may help. */
+bool store_was_locked(const struct store *s);
 /* False: the file was removed or replaced since it was opened. */
 bool store_is_current(const struct store *s);
 /* Reads all of it; fails with CAIRN_EFORMAT if it is damaged. */

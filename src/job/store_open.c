@@ -4,6 +4,7 @@
 #include "os/file.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -107,11 +108,23 @@ static int check_version(struct store *s, const struct store_options *o, struct 
     return cairn_hint(err, "use that version, or set XDG_STATE_HOME to another folder");
 }
 
+/* What own_file_open checks, without opening it: closing a file drops the locks that other connections of this
+ * process have on it. */
+static bool is_ours(const struct own_dir *d)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct stat st;
+    return !lstat(arena_printf(&a, "%s/cairn.db", d->path), &st) && S_ISREG(st.st_mode) &&
+           st.st_uid == geteuid() && st.st_nlink == 1 && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
 /* SQLite makes files with the permissions of the umask; this one holds commands and environments.  If only the
  * file or the folder is read-only, the jobs can still be listed. */
 static int make_private(const struct own_dir *d, struct cairn_error *err)
 {
     CLEANUP(fd_close) int fd = -1;
+    if (is_ours(d))
+        return 0;
     if (!own_file_open(d, "cairn.db", OS_READ | OS_WRITE | OS_CREATE, &fd, err))
         return 0;
     bool read_only = errno == EROFS || errno == EACCES;
@@ -154,6 +167,11 @@ int store_open(const struct store_options *o, struct arena *a, struct store **ou
 bool store_is_read_only(const struct store *s)
 {
     return s->db.read_only;
+}
+
+bool store_was_locked(const struct store *s)
+{
+    return s->db.was_locked;
 }
 
 bool store_is_current(const struct store *s)
