@@ -14,6 +14,11 @@ int os_thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
     return r;
 }
 
+int os_thread_own_folder(void)
+{
+    return unshare(CLONE_FS);
+}
+
 int os_cpus(void)
 {
     cpu_set_t set;

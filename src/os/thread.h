@@ -8,6 +8,9 @@
 /* As pthread_create, but no signal is delivered to the new thread: a handler of Ctrl-C must not run in a
  * worker. 0, or the error's number. */
 int os_thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg);
+/* From now on the working folder of this thread is its own: chdir no longer changes that of the others.  -1 with
+ * errno. */
+int os_thread_own_folder(void);
 /* CPUs that this process may use, at least 1. */
 int os_cpus(void);
 
