@@ -4,6 +4,7 @@
 #include "web/answer.h"
 #include "web/assets.h"
 #include "web/cookie.h"
+#include "web/jobs.h"
 #include "web/route.h"
 #include "web/web.h"
 #include <stdio.h>
@@ -167,7 +168,10 @@ static void begin(void *context, struct request *r)
 static void run(void *context, struct request *r)
 {
     (void)context;
-    r->route->run(r);
+    if (r->route->flags & ROUTE_QUEUE)
+        jobs_write(r, r->route->run);
+    else
+        r->route->run(r);
 }
 
 static void finish(void *context, struct request *r)

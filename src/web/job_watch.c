@@ -235,7 +235,7 @@ static void look(void *context)
 {
     struct job_watch *w = context;
     CLEANUP(arena_release) struct arena a = { 0 };
-    if (!*w->is_open)
+    if (!*w->is_open || !w->queue->store)
         return;
     if (w->list)
         look_at_list(w, &a);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct change;
 struct folder;
 struct request;
 struct web;
@@ -75,6 +76,7 @@ struct request {
     bool is_token;                 /* it came with the token */
     bool read_only;                /* it may change nothing */
 
+    struct change *change; /* of jobs.c, while the handler runs on a thread; NULL: it runs in the loop */
     struct folder *folder; /* of a job (files.c), closed with the request; NULL: none */
     struct answer answer;
     bool later;     /* the answer comes with request_wake */

@@ -24,6 +24,7 @@ enum route_flags {
     ROUTE_UPLOADS =
         1 << 3,           /* writes files that the client sends: 403 on another address without --allow-run */
     ROUTE_TOKEN = 1 << 4, /* only with the token of the command line */
+    ROUTE_QUEUE = 1 << 5, /* writes the database of jobs: its handler runs on a thread (web/jobs.h) */
 };
 
 /* Most bytes of a body.  0: the request must have none. */

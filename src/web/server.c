@@ -390,7 +390,8 @@ static enum MHD_Result all_is_here(struct server *s, struct request *r, struct M
     c->reading = false;
     if (r->answer.kind == ANSWER_NONE && !r->later)
         s->app.run(s->app.context, r);
-    if (r->answer.kind != ANSWER_NONE || !r->later)
+    /* A handler on a thread may be setting the answer just now. */
+    if (!r->change && (r->answer.kind != ANSWER_NONE || !r->later))
         return send_answer(s, r, mhd);
     r->suspended = true;
     MHD_suspend_connection(mhd);

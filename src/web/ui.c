@@ -103,7 +103,8 @@ static int open_parts(struct web *w, struct listen *l, struct cairn_error *err)
     if (state_token(&w->state, w->token, err) || loop_open(&w->loop, err) ||
         children_open(w->loop, &w->children, err) || events_open(w->loop, &w->events, err) ||
         assets_open(w->loop, w->events, w->options->dev, &w->assets, err) ||
-        tasks_open(w->loop, &w->tasks, err) || !(w->series = series_cache_open(w->loop)) ||
+        tasks_open(w->loop, &w->tasks, err) || tasks_open(w->loop, &w->writes, err) ||
+        !(w->series = series_cache_open(w->loop)) ||
         machine_open(w->loop, w->events, w->options->root, &w->machine, err) || jobs_open(w, &w->jobs, err) ||
         open_place(w, l, err))
         return -1;
@@ -116,6 +117,7 @@ static void close_parts(struct web *w, const struct listen *l)
 {
     children_close(w->children);
     tasks_close(w->tasks);
+    tasks_close(w->writes);
     server_close(w->server);
     series_cache_close(w->series);
     machine_close(w->machine);

@@ -50,6 +50,7 @@ struct web {
     struct assets *assets;
     struct machine *machine;
     struct tasks *tasks;
+    struct tasks *writes; /* of the database: they wait for each other and for other programs */
     struct series_cache *series;
     struct jobs *jobs;
     struct state_other self;
