@@ -31,4 +31,11 @@ void job_progress_of_run(const char *run_dir, struct job_progress *out);
 void job_progress_of_log(const char *path, struct job_progress *out);
 void job_progress_of_text(const char *text, size_t n, struct job_progress *out);
 
+/* The same for a whole log, line by line, each without its end.  True: *out has a step of the training, with its loss
+ * or without. */
+struct job_progress_lines;
+struct job_progress_lines *job_progress_lines_new(void);
+void job_progress_lines_free(struct job_progress_lines *p); /* accepts NULL */
+bool job_progress_line(struct job_progress_lines *p, const char *line, struct job_progress *out);
+
 #endif

@@ -24,6 +24,7 @@ enum about {
 struct reading {
     struct job_progress bar;
     enum about about;
+    bool has_step; /* `bar` is from the last line */
     bool has_loss;
     double loss;
 };
@@ -119,6 +120,7 @@ static void read_bar(const char *line, const char *slash, const char *end, struc
     read_times(behind + 2, end, &bar);
     r->bar = bar;
     r->about = about;
+    r->has_step = true;
 }
 
 /* "Step 85700/300000; ...", "iteration       50/    1000 | ..." */
@@ -144,6 +146,7 @@ static void read_count(const char *line, const char *slash, const char *end, str
     r->bar =
         (struct job_progress){ .step = step, .steps = steps, .s_per_it = -1, .eta_s = -1, .mem_bytes = -1 };
     r->about = ABOUT_TRAINING;
+    r->has_step = true;
 }
 
 /* Its parts and those of other data are not the loss of the training. */
@@ -206,4 +209,36 @@ void job_progress_of_text(const char *text, size_t n, struct job_progress *out)
     out->loss = r.loss;
     if (out->eta_s < 0 && out->s_per_it > 0 && out->step >= 0 && out->steps >= out->step)
         out->eta_s = out->s_per_it * (double)(out->steps - out->step);
+}
+
+/* ---- whole logs ---- */
+
+struct job_progress_lines {
+    struct reading r;
+};
+
+struct job_progress_lines *job_progress_lines_new(void)
+{
+    struct job_progress_lines *p = calloc(1, sizeof(*p));
+    if (!p)
+        abort();
+    p->r.bar = job_progress_unknown;
+    return p;
+}
+
+void job_progress_lines_free(struct job_progress_lines *p)
+{
+    free(p);
+}
+
+/* Some trainers print the loss in a line of its own, after the bar. */
+bool job_progress_line(struct job_progress_lines *p, const char *line, struct job_progress *out)
+{
+    struct reading *r = &p->r;
+    r->has_step = r->has_loss = false;
+    read_line(line, line + strlen(line), r);
+    *out = r->bar;
+    out->has_loss = r->has_loss;
+    out->loss = r->loss;
+    return r->has_step || (r->has_loss && r->bar.step >= 0);
 }
