@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Curves of a job: the points of its log.jsonl, thinned to what a chart can show.  A log may have a gigabyte, so it
+ * Curves of a job: the points of its log.jsonl, or of the progress bars of another trainer's output, thinned to what a
+ * chart can show.  A log may have a gigabyte, so it
  * is read on a thread; of one that was read before only what is new. */
 #include "base/str.h"
 #include "web/answer.h"
@@ -16,6 +17,7 @@ struct reading {
     struct request *r;
     struct shared_series *series;
     const char *path;
+    bool is_output; /* of another trainer */
     struct run_series_view view;
     struct str text;
     struct cairn_error err;
@@ -35,7 +37,9 @@ static void work(void *context)
 {
     struct reading *k = context;
     struct run_series *s = series_lock(k->series);
-    if (!run_series_read(s, k->path, k->view.metrics, &k->err))
+    int r = k->is_output ? run_series_read_output(s, k->path, &k->err)
+                         : run_series_read(s, k->path, k->view.metrics, &k->err);
+    if (!r)
         run_series_write(s, &k->view, &k->text, &k->err);
     series_unlock(k->series);
 }
@@ -62,16 +66,6 @@ static unsigned parse_metrics(const char *wanted)
     return out;
 }
 
-static void answer_nothing(struct request *r, const struct run_series_view *view)
-{
-    struct run_series *none = run_series_new();
-    struct cairn_error ignored;
-    struct str text = { 0 };
-    run_series_write(none, view, &text, &ignored);
-    run_series_free(none);
-    answer_json_text(r, 200, text.s, text.len, text.s);
-}
-
 void api_job_series(struct request *r)
 {
     struct job_row row;
@@ -87,14 +81,12 @@ void api_job_series(struct request *r)
                                     .from = (uint64_t)from,
                                     .to = (uint64_t)to,
                                     .points = (size_t)points };
-    if (!dir) {
-        answer_nothing(r, &view);
-        return;
-    }
     struct reading *k = calloc(1, sizeof(*k));
     if (!k)
         abort();
-    *k = (struct reading){ .r = r, .path = arena_printf(&r->arena, "%s/log.jsonl", dir), .view = view };
+    *k = (struct reading){ .r = r, .is_output = !dir, .view = view };
+    k->path = dir ? arena_printf(&r->arena, "%s/log.jsonl", dir)
+                  : arena_printf(&r->arena, "%s/log", jobs_journal(r, &row));
     k->series = series_borrow(r->web->series, k->path);
     request_own(r, k, release);
     request_later(r);

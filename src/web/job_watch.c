@@ -206,6 +206,21 @@ static void look_at_training(struct job_watch *w, struct watched *j, const char 
     j->checkpoint_ns = latest.modified_ns;
 }
 
+/* Another trainer, whose curve comes from its output. */
+static void look_at_output(struct job_watch *w, struct watched *j, const char *log, uint64_t bytes_before)
+{
+    struct job_progress p;
+    if (j->begun && j->log_bytes == bytes_before)
+        return;
+    job_progress_of_log(log, &p);
+    if (j->begun && p.step >= 0 && p.step != j->step) {
+        struct json *v = json_new_object();
+        json_add_int(v, "step", p.step);
+        publish(w, j, "series", v);
+    }
+    j->step = p.step;
+}
+
 static bool find(struct job_watch *w, const char *uid, struct arena *a, struct job_row *row)
 {
     struct cairn_error ignored;
@@ -223,9 +238,13 @@ static void look_at_job(struct job_watch *w, struct watched *j, struct arena *a)
     }
     const char *journal = row.adopted ? row.run_dir : job_dir_attempt(w->queue->o.state, &row, a);
     const char *training = row.adopted && row.kind == JOB_TRAIN ? row.run_dir : journal_training(journal, a);
-    look_at_log(w, j, arena_printf(a, "%s/log", journal));
+    const char *log = arena_printf(a, "%s/log", journal);
+    uint64_t before = j->log_bytes;
+    look_at_log(w, j, log);
     if (training)
         look_at_training(w, j, training, a);
+    else
+        look_at_output(w, j, log, before);
     j->begun = true;
 }
 

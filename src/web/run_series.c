@@ -3,7 +3,9 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "job/progress.h"
 #include "os/file.h"
+#include "run/log_parts.h"
 #include "web/run_series_inside.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -44,6 +46,10 @@ static void forget(struct run_series *s)
     s->offset = 0;
     s->n_check = 0;
     s->is_long = false;
+    job_progress_lines_free(s->lines);
+    s->lines = NULL;
+    s->bar_step = s->bar_steps = 0;
+    s->before = 0;
 }
 
 static void halve(struct run_series *s)
@@ -110,21 +116,28 @@ static void take_event(struct run_series *s, const char *line, size_t n, const s
               json_parse(line, n, &v, &ignored) ? NULL : json_text(json_get(v, "note")));
 }
 
+static int add_record(struct run_series *s, const struct step_record *m, struct cairn_error *err)
+{
+    size_t at;
+    if (point_at(s, m->step, &at, err))
+        return -1;
+    for (unsigned left = m->has & s->metrics; left; left &= left - 1) {
+        int i = __builtin_ctz(left);
+        if (pyramid_set(&s->metric[i], at, m->value[i], err))
+            return -1;
+    }
+    return 0;
+}
+
 /* Readers skip lines that are none of ours. */
 static int take_line(struct run_series *s, const char *line, size_t n, struct cairn_error *err)
 {
     struct cairn_error ignored;
     struct step_record m;
-    size_t at;
     if (n < 2 || step_record_parse_some(line, n, s->metrics, &m, &ignored))
         return 0;
-    if (point_at(s, m.step, &at, err))
+    if (add_record(s, &m, err))
         return -1;
-    for (unsigned left = m.has & s->metrics; left; left &= left - 1) {
-        int i = __builtin_ctz(left);
-        if (pyramid_set(&s->metric[i], at, m.value[i], err))
-            return -1;
-    }
     if (m.event)
         take_event(s, line, n, &m);
     return 0;
@@ -199,6 +212,70 @@ int run_series_read(struct run_series *s, const char *path, unsigned metrics, st
         return -1;
     }
     s->info = now;
+    return 0;
+}
+
+/* ---- the output of another trainer ---- */
+
+/* A bar that starts over after it was full counts the next epoch; one that was not belongs to a trainer that started
+ * over. */
+static int take_progress(struct run_series *s, const struct job_progress *p, struct cairn_error *err)
+{
+    if (p->step < s->bar_step && s->bar_step >= s->bar_steps && p->steps == s->bar_steps)
+        s->before += (uint64_t)s->bar_steps;
+    s->bar_step = p->step;
+    s->bar_steps = p->steps;
+    if (!p->has_loss)
+        return 0;
+    struct step_record m = { .step = s->before + (uint64_t)p->step };
+    step_record_set(&m, METRIC_LOSS, p->loss);
+    if (p->s_per_it > 0)
+        step_record_set(&m, METRIC_S_PER_IT, p->s_per_it);
+    return add_record(s, &m, err);
+}
+
+/* Takes the whole lines of a text that ends with a NUL; a bar ends its line with a carriage return. */
+static int take_output(struct run_series *s, char *text, size_t n, size_t *used, struct cairn_error *err)
+{
+    *used = 0;
+    for (char *line = text, *end; (size_t)(line - text) < n; line = end + 1) {
+        struct job_progress p;
+        end = line;
+        while (end < text + n && *end != '\r' && *end != '\n')
+            end++;
+        if (end == text + n)
+            break;
+        *end = '\0';
+        if (job_progress_line(s->lines, line, &p) && take_progress(s, &p, err))
+            return -1;
+        *used = (size_t)(end + 1 - text);
+    }
+    if (!*used && n == CHUNK)
+        *used = n; /* a line that is too long to say anything */
+    return 0;
+}
+
+int run_series_read_output(struct run_series *s, const char *path, struct cairn_error *err)
+{
+    CLEANUP(log_parts_close) struct log_parts p = LOG_PARTS_NONE;
+    if (log_parts_open(&p, path))
+        return cairn_fail_errno(err, "open %s", path);
+    if (p.total < s->offset)
+        forget(s);
+    s->metrics = RUN_SERIES_ALL;
+    s->lines = s->lines ? s->lines : job_progress_lines_new();
+    CLEANUP(mem_free) char *text = s->offset < p.total ? need(malloc(CHUNK + 1)) : NULL;
+    for (size_t used = 1; used && (s->offset = log_parts_at(&p, s->offset)) < p.total; s->offset += used) {
+        ssize_t n = log_parts_read(&p, s->offset, text, (size_t)log_parts_length(&p, s->offset, CHUNK));
+        if (n < 0) {
+            cairn_fail_errno(err, "read %s", path);
+            forget(s);
+            return -1;
+        }
+        text[n] = '\0';
+        if (take_output(s, text, (size_t)n, &used, err))
+            return -1;
+    }
     return 0;
 }
 

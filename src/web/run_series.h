@@ -24,6 +24,9 @@ void run_series_free(struct run_series *s); /* accepts NULL */
  * before, the log is read from its start.  So it is if the file was truncated or replaced.  A file that does not exist
  * has no points; an incomplete last line waits for the next time. */
 int run_series_read(struct run_series *s, const char *path, unsigned metrics, struct cairn_error *err);
+/* The same from the output of another trainer, the log of a journal at `path` (run/log_parts.h): its loss and its seconds
+ * per step, where its progress bar comes with a loss. */
+int run_series_read_output(struct run_series *s, const char *path, struct cairn_error *err);
 size_t run_series_bytes(const struct run_series *s);
 
 struct run_series_view {

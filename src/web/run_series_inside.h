@@ -28,6 +28,10 @@ struct run_series {
     bool is_long;                 /* in the middle of a line that is too long */
     char check[RUN_SERIES_CHECK]; /* the last bytes before `offset` */
     size_t n_check;
+    /* The output of another trainer. */
+    struct job_progress_lines *lines;
+    int64_t bar_step, bar_steps; /* the last bar, and how many steps it counts */
+    uint64_t before;             /* steps of bars that are full: one for each epoch */
 };
 
 #endif

@@ -155,6 +155,35 @@ def a_command_has_a_log_and_a_verdict():
         return c.findings
 
 
+def other_trainers_have_curves():
+    """From the bars and losses in their output: two epochs, of which the second was started again in its middle."""
+    with Checked('--allow-root') as c:
+        lines = ['Loading pipeline components...: 100%|##########| 7/7 [00:01<00:00,  5.1it/s]']
+        bar = 'steps:  10%|#         | {}/500 [00:31<20:11,  2.50s/it, avr_loss={}]'
+        lines += [bar.format(i, i / 8) for i in range(1, 501)] + [bar.format(i, i / 4) for i in range(1, 301)]
+        lines += ['a note'] + [bar.format(i, i / 2) for i in range(200, 251)]
+        source = os.path.join(c.s.home, 'output')
+        with open(source, 'w', encoding='utf-8', newline='') as f:
+            f.write('\r'.join(lines) + '\n')
+        uid = c.post('/api/v1/jobs', {'argv': ['/bin/cat', source], 'gpu': 'cpu', 'cwd': c.s.home, 'start': True}, status=201).json()['uid']
+        folder = reaches(c, uid, 'finished')['folder']
+        want = {i: i / 8 for i in range(1, 501)} | {500 + i: i / 4 for i in range(1, 200)} | {500 + i: i / 2 for i in range(200, 251)}
+
+        def compare(what):
+            got = part(c, uid, 'series', '?points=5000').json()
+            c.same(f'{what}: metrics', sorted(got['metrics']), ['loss', 's_per_it'])
+            c.same(f'{what}: steps', got['step'], sorted(want))
+            c.same(f'{what}: loss', got['metrics']['loss']['mean'], [want[s] for s in sorted(want)])
+            c.same(f'{what}: seconds', set(got['metrics']['s_per_it']['max']), {2.5})
+
+        compare('all')
+        with open(os.path.join(folder, 'attempt-1', 'log'), 'a', encoding='utf-8') as f:
+            f.write(bar.format(251, 9) + '\r' + bar.format(252, 9))  # the second is not complete
+        want[751] = 9
+        compare('appended')
+        return c.findings
+
+
 def rotated_logs_are_one_text():
     """As cairn run leaves them: a part between the first and the last two is gone."""
     with Checked('--allow-root') as c:
@@ -385,6 +414,7 @@ tap.run([
     curves_are_those_of_the_log,
     long_curves_are_read_on,
     a_command_has_a_log_and_a_verdict,
+    other_trainers_have_curves,
     rotated_logs_are_one_text,
     events_tell_what_happens,
     changes_in_a_terminal_reach_open_pages,

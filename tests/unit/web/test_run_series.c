@@ -306,6 +306,50 @@ static void numbers_are_those_of_printf(void)
     run_series_free(s);
 }
 
+static char *output_view(struct run_series *s)
+{
+    const struct run_series_view w = {
+        .metrics = RUN_SERIES_ALL, .only_known = true, .to = UINT64_MAX, .points = 10000
+    };
+    struct str text = { 0 };
+    CHECK(!run_series_write(s, &w, &text, &err));
+    return text.s;
+}
+
+/* Bars of epochs, of something else, a loss in a line of its own, long lines: in pieces as at once. */
+static void output_in_pieces_is_output_at_once(void)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    for (int epoch = 0; epoch < 3; epoch++)
+        for (int i = 1; i <= 200; i++) {
+            if (i % 50 == 0)
+                str_addf(&text, "sampling: 50%%|##  | %d/30 [00:01<00:01, 3.0it/s]\n", i % 30);
+            str_addf(&text, "epoch: 10%%|#  | %d/200 [00:31<20:11, 2.00it/s%s]%s", i,
+                     i % 3 ? ", loss=0.25" : "", i % 7 ? "\r" : "\n");
+            if (i % 3 == 0)
+                str_addf(&text, "{'loss': %d.5, 'lr': 1e-4}\n", epoch);
+        }
+    struct run_series *whole = run_series_new(), *pieces = run_series_new();
+    put_text("", "w");
+    for (size_t at = 0, n; at < text.len; at += n) {
+        n = 1 + splitmix_next(&seed) % 900;
+        n = n < text.len - at ? n : text.len - at;
+        put(text.s + at, n, "a");
+        REQUIRE(!run_series_read_output(pieces, path, &err));
+    }
+    REQUIRE(!run_series_read_output(whole, path, &err));
+    CLEANUP(mem_free) char *one = output_view(whole), *other = output_view(pieces);
+    CHECK_STR(other, one);
+    CLEANUP(json_cleanup) struct json *v = NULL;
+    REQUIRE(!json_parse(one, strlen(one), &v, &err));
+    const struct json *loss = json_get(json_get(json_get(v, "metrics"), "loss"), "mean");
+    CHECK_INT(json_length(json_get(v, "step")), 600);
+    CHECK_INT(json_int(json_get(v, "last_step"), 0), 600);
+    CHECK(number(loss, 0) == 0.25 && number(loss, 2) == 0.5 && number(loss, 402) == 2.5);
+    run_series_free(whole);
+    run_series_free(pieces);
+}
+
 static void the_cache_keeps_the_last(void)
 {
     struct loop *l;
@@ -337,6 +381,7 @@ int main(void)
     RUN(a_line_without_an_end_is_skipped);
     RUN(very_long_runs_are_thinned);
     RUN(numbers_are_those_of_printf);
+    RUN(output_in_pieces_is_output_at_once);
     RUN(the_cache_keeps_the_last);
     tree_remove(&tree);
     return check_done();
