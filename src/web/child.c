@@ -326,7 +326,8 @@ int child_run(struct children *all, const struct child_spec *spec,
 /* "cairn: message" and, on the next line, "  hint", as every command prints them. */
 static void answer_failure(struct request *r, const struct child_result *result)
 {
-    int status = result->end.signal ? 500 : result->end.code == 2 ? 422 : result->end.code == 3 ? 424 : 500;
+    bool is_ours = result->end.signal || !result->err[0]; /* else it says what is wrong with what was sent */
+    int status = is_ours ? 500 : result->end.code == 3 ? 424 : 422;
     const char *at = str_starts(result->err, "cairn: ") ? result->err + 7 : result->err;
     size_t n = strcspn(at, "\n");
     const char *hint = at + n + (at[n] == '\n');

@@ -124,6 +124,8 @@ def plan_computes():
         v = c.post('/api/v1/plan', {'config': 'train:\n  stepz: 1\n'}, status=422).json()
         c.same('line', (v['line'], 'stepz' in v['detail'], '/dev/stdin' in v['detail']), (2, True, False))
         c.post('/api/v1/plan', {'config': config, 'cwd': '/no/such/folder'}, status=422)
+        v = c.post('/api/v1/plan', {'config': config, 'set': {'data.path': '/no/such/te'}}, status=422).json()
+        c.same('a path half typed', '/no/such/te' in v['detail'], True)
         for wrong in ({'config': 1}, {'config': config, 'fit': 1}, {'config': config, 'memory_gb': 'x'}, {'config': config, 'set': []},
                       {'config': config, 'set': {'a': 1}}, {'config': config, 'gfx': 'a\nb'}):
             c.post('/api/v1/plan', wrong, status=400)
