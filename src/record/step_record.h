@@ -62,7 +62,8 @@ void step_record_add_line(const struct step_record *m, struct str *out);
 /* Parses a line.  Of the events it returns only those that plots mark, i.e. problems, and no note.  Ignores
  * unknown keys. */
 int step_record_parse(const char *line, size_t len, struct step_record *out, struct cairn_error *err);
-/* The same for long logs of which only some metrics are wanted, one bit each.  Others may be set or not. */
+/* The same for long logs of which only some metrics are wanted, one bit each.  Others may be set or not.  Of a line whose
+ * metrics are in another order than the enum's, which step_record_add_line never writes, it may miss some. */
 int step_record_parse_some(const char *line, size_t len, unsigned wanted, struct step_record *out,
                            struct cairn_error *err);
 

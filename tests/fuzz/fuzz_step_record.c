@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A line of log.jsonl from any text: what was read comes back when it is written, and the quick reader says what the
- * JSON library says. */
+ * JSON library says.  Reading some of the metrics is for lines that cairn wrote, which have them in order. */
 #include "record/step_record.h"
 
 #include "fuzz.h"
@@ -42,16 +42,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (step_record_parse(line.s, line.len, &quick, &err))
         return 0;
     /* Without the line feed the library reads it; it refuses some that the quick reader takes (01). */
-    if (!step_record_parse(text, len, &slow, &err)) {
+    if (!step_record_parse(text, len, &slow, &err))
         FUZZ_REQUIRE(same(&quick, &slow));
-        FUZZ_REQUIRE(!step_record_parse_some(line.s, line.len, 1u << METRIC_LR, &back, &err));
-        FUZZ_REQUIRE(back.step == slow.step && back.event == slow.event);
-        FUZZ_REQUIRE(step_record_has(&back, METRIC_LR) == step_record_has(&slow, METRIC_LR));
-        FUZZ_REQUIRE(!step_record_has(&slow, METRIC_LR) ||
-                     same_number(back.value[METRIC_LR], slow.value[METRIC_LR]));
-    }
     round_off(&quick);
     step_record_add_line(&quick, &again);
     FUZZ_REQUIRE(!step_record_parse(again.s, again.len, &back, &err) && same(&quick, &back));
+    FUZZ_REQUIRE(!step_record_parse_some(again.s, again.len, 1u << METRIC_LR, &back, &err));
+    FUZZ_REQUIRE(back.step == quick.step && back.event == quick.event);
+    FUZZ_REQUIRE(step_record_has(&back, METRIC_LR) == step_record_has(&quick, METRIC_LR));
+    FUZZ_REQUIRE(!step_record_has(&quick, METRIC_LR) ||
+                 same_number(quick.value[METRIC_LR], back.value[METRIC_LR]));
     return 0;
 }

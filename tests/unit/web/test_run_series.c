@@ -286,7 +286,7 @@ static void very_long_runs_are_thinned(void)
 
 static void numbers_are_those_of_printf(void)
 {
-    CLEANUP(str_release) struct str text = { 0 }, json = { 0 };
+    CLEANUP(str_release) struct str text = { 0 };
     struct run_series *s = run_series_new();
     enum { N = 5000 };
     static float want[N];
