@@ -347,12 +347,12 @@ def a_paused_job_keeps_its_place():
 
 def native_training_goes_on():
     with Queue() as q:
-        uid = q.add('--gpu', 'cpu', '--steps', '150', '--set', 'checkpoint.every=50', q.native())
+        uid = q.add('--gpu', 'cpu', '--steps', '600', '--set', 'checkpoint.every=50', q.native())
         until(lambda: (q.row(uid)['step'] or 0) > 3, 'the first steps')
         q.job('pause', uid)
         row = q.wait(uid, 'paused')
         step = row['step']
-        if not 3 < step < 150 or row['steps'] != 150 or not row['run_dir']:
+        if not 3 < step < 600 or row['steps'] != 600 or not row['run_dir']:
             yield f'{row}'
         q.job('resume', uid)
         until(lambda: (q.row(uid)['step'] or 0) > step, 'further steps')
@@ -363,7 +363,7 @@ def native_training_goes_on():
         q.json('edit', '--config', q.file('slower.yaml', text), uid)
         q.job('start', uid)
         row = q.wait(uid)
-        if row['state'] != 'finished' or row['step'] != 150 or row['attempt'] != 3 or row['run_dir'] != q.path('runs/tiny'):
+        if row['state'] != 'finished' or row['step'] != 600 or row['attempt'] != 3 or row['run_dir'] != q.path('runs/tiny'):
             yield f'{row}'
         if '5e-4' not in row['config'] or 'another configuration' not in q.log(uid, 3):
             yield 'the change was not used'

@@ -105,7 +105,7 @@ def clip_features():
 
 def interrupted():
     """In the middle of the steps, and while the VAE decodes: the program ends by the signal, and no file is there."""
-    for out, options, words in (('steps', ('--steps=1000', '--size=64x64x17'), 'on cpu'), ('frames', ('--steps=1', '--size=128x128x41', '--cfg=1'), 'frame 1 of')):
+    for out, options, words in (('steps', ('--steps=1000', '--size=64x64x17'), 'on cpu'), ('frames', ('--steps=1', '--size=128x128x121', '--cfg=1'), 'frame 1 of')):
         master, slave = os.openpty()
         command = [CAIRN, 'sample', 'run', '--prompt=a stone', '--device=cpu', f'--out={out}', *options]
         process = subprocess.Popen(command, env={**HOME.environment(None), 'TERM': 'xterm'}, cwd=HOME.path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
