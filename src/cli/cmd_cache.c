@@ -38,6 +38,7 @@ static int run_look(struct options *w, struct arena *a)
     struct cairn_error err = { 0 };
     struct start_cache s;
     struct dataset_totals totals = { 0 };
+    w->start.decode = true;
     int r = start_cache_list(&s, &w->start, a, &err) || (w->sheet && write_sheet(s.dataset, w->sheet, &err));
     if (!r) {
         dataset_total(s.dataset, a, &totals);

@@ -54,8 +54,10 @@ static void print_item(const struct dataset_item *item)
     snprintf(text, sizeof(text), "%zux%zux%zu", item->bucket.width, item->bucket.height, item->n_frames);
     printf(" %-14s %zu,%zu %zux%zu\n", text, c->x, c->y, c->width, c->height);
     if (item->caption) {
+        const char *caption = *item->caption ? item->caption : "(empty caption)";
+        int width = print_columns(caption);
         fputs("    ", stdout);
-        print_cut(stdout, *item->caption ? item->caption : "(empty caption)", 72);
+        print_cut(stdout, caption, width < 72 ? width : 72);
         putchar('\n');
     }
     print_remarks(item);

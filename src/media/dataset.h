@@ -3,8 +3,8 @@
  *
  * It is described by a dataset file of musubi-tuner (TOML or JSON), by the datasets of an ai-toolkit job (YAML
  * or JSON), or by a list of folders and the options below.  Opening it lists the folders, asks cairn-media for
- * the size of every file, and applies the rules of that program; no pixel is decoded.  An item is what becomes
- * one cache: one picture, or some frames of a clip.  What is wrong with a file is a problem of its items, and
+ * the size of every file, and applies the rules of that program; no pixel is decoded unless `decode` is set.  An item
+ * is what becomes one cache: one picture, or some frames of a clip.  What is wrong with a file is a problem of its items, and
  * the others go on.  Fails only if the description is wrong or a folder cannot be read.
  *
  * Items are in the order of their datasets, then of the bytes of their paths, then of their frames.  All
@@ -71,6 +71,7 @@ struct dataset_options {
     double model_fps;   /* of the model, for musubi-tuner's source_fps; 0: 16 */
     int threads;        /* cairn-media processes for probing; 0: as many as there are CPUs, at most 8 */
     const struct media_options *media; /* NULL: the defaults */
+    bool decode; /* also decode the pictures, to find damaged ones; of clips, damage is found without it */
     struct dataset_progress progress;
     /* For tests: answers instead of cairn-media; called by several threads at once.  NULL: cairn-media. */
     int (*probe)(void *context, const char *path, struct arena *a, struct media_info *out,

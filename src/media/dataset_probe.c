@@ -18,6 +18,23 @@ struct prober {
     size_t done;
 };
 
+static int drop_pixels(void *context, size_t frame, const struct picture *p, struct cairn_error *err)
+{
+    (void)context, (void)frame, (void)p, (void)err;
+    return 0;
+}
+
+static int look_into(const struct dataset_options *o, struct media *m, const char *path, struct arena *a,
+                     struct media_info *out, struct cairn_error *err)
+{
+    static const size_t first;
+    if (o->probe)
+        return o->probe(o->probe_context, path, a, out, err);
+    if (media_probe(m, path, a, out, err))
+        return -1;
+    return o->decode && !out->clip ? media_read(m, path, &first, 1, drop_pixels, NULL, err) : 0;
+}
+
 static int probe_one(struct prober *p, struct media *m, struct arena *a, struct dataset_file *f,
                      struct cairn_error *fatal)
 {
@@ -25,8 +42,7 @@ static int probe_one(struct prober *p, struct media *m, struct arena *a, struct 
     struct os_info info;
     if (!os_info(f->path, &info) && info.kind == OS_KIND_FILE)
         f->size = info.size;
-    int failed = p->o->probe ? p->o->probe(p->o->probe_context, f->path, a, &f->media, &err)
-                             : media_probe(m, f->path, a, &f->media, &err);
+    int failed = look_into(p->o, m, f->path, a, &f->media, &err);
     if (failed && err.code == CAIRN_ELACK) {
         *fatal = err;
         return -1;

@@ -90,7 +90,7 @@ int start_cache_list(struct start_cache *s, const struct start_cache_options *o,
     struct dataset_progress progress = { show_probed, o->talk };
     *s = (struct start_cache){ 0 };
     return read_config(s, o, a, err) || need_media(s, err) ||
-                   wan_cache_dataset(&s->config, &progress, &s->dataset, err)
+                   wan_cache_dataset(&s->config, &progress, o->decode, &s->dataset, err)
                ? -1
                : 0;
 }

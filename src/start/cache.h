@@ -13,7 +13,8 @@ struct start_cache_options {
     const char *vae, *text_encoder, *tokenizer,
         *dir; /* override keys of the configuration; NULL: as it says */
     bool again;
-    bool prune; /* delete caches that no item uses */
+    bool decode; /* also decode the images when they are listed, to find damaged ones */
+    bool prune;  /* delete caches that no item uses */
     int hang_after_s;
     int argc; /* for a restart after a call that never returned */
     char **argv;

@@ -203,8 +203,9 @@ static int cache_folders(struct wan_job *t, struct video_cache_options *o, struc
     o->n_paths = t->keys.data.path.n;
     if (!wan_cache_is_needed(config_of(t)))
         return 0;
-    if (wan_cache_check(config_of(t), &o->needs, err) || wan_cache_dataset(config_of(t), NULL, &d, err) ||
-        wan_cache_check_use(d, err) || make_caches(t, d, err))
+    if (wan_cache_check(config_of(t), &o->needs, err) ||
+        wan_cache_dataset(config_of(t), NULL, false, &d, err) || wan_cache_check_use(d, err) ||
+        make_caches(t, d, err))
         return -1;
     wan_cache_list(d, t->task.env.arena, o);
     return 0;
@@ -214,8 +215,9 @@ static int plan_dataset(struct wan_job *t, struct cairn_error *err)
 {
     CLEANUP(dataset_cleanup) struct dataset *d = NULL;
     struct video_needs needs = needs_of(t);
-    return wan_cache_check(config_of(t), &needs, err) || wan_cache_dataset(config_of(t), NULL, &d, err) ||
-                   wan_cache_check_use(d, err) || size_of_dataset(t, d, err)
+    return wan_cache_check(config_of(t), &needs, err) ||
+                   wan_cache_dataset(config_of(t), NULL, false, &d, err) || wan_cache_check_use(d, err) ||
+                   size_of_dataset(t, d, err)
                ? -1
                : 0;
 }

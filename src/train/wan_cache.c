@@ -170,7 +170,7 @@ static const char *or_null(const char *text)
     return text[0] ? text : NULL;
 }
 
-int wan_cache_dataset(const struct job_config *c, const struct dataset_progress *progress,
+int wan_cache_dataset(const struct job_config *c, const struct dataset_progress *progress, bool decode,
                       struct dataset **out, struct cairn_error *err)
 {
     const struct wan_keys *k = wan_keys(c);
@@ -210,6 +210,7 @@ int wan_cache_dataset(const struct job_config *c, const struct dataset_progress 
         .cache_directory = or_null(k->cache.dir),
         .bucket_step = is_22 ? STEP_22 : 0,
         .model_fps = is_22 ? FPS_22 : 0,
+        .decode = decode,
     };
     if (progress)
         o.progress = *progress;

@@ -17,8 +17,8 @@ int wan_cache_wrap(const struct job_config *c, struct cairn_error *err);
 /* Caches need no transformer.  Where neither model.path nor model.task is set, sets the task: that of Wan 2.2's VAE, or
  * text-to-video.  *assumed: it may be another, image-to-video. */
 int wan_cache_assume_task(struct job_config *c, bool *assumed, struct cairn_error *err);
-/* Lists the images and clips. */
-int wan_cache_dataset(const struct job_config *c, const struct dataset_progress *progress,
+/* Lists the images and clips.  decode: also decodes the images, to find damaged ones. */
+int wan_cache_dataset(const struct job_config *c, const struct dataset_progress *progress, bool decode,
                       struct dataset **out, struct cairn_error *err);
 /* The largest clip that data.resolution and data.frames ask for, as data.size. */
 int wan_cache_largest(const struct job_config *c, struct arena *a, const char **out, struct cairn_error *err);

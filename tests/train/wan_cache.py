@@ -500,11 +500,24 @@ def look():
         row = next(line for line in table if line.startswith('one.png'))
         if row.find('48x32') != head.find('SIZE') or row.find('32x32x1') != head.find('BUCKET'):
             yield f'{head}\n{row}'
+        for name in 'cut.png', 'cut_too.jpg':  # what begins well is decoded to its end
+            with open(f'{DATA}/../media/' + ('still.png' if name.endswith('png') else 'turned.jpg'), 'rb') as f:
+                whole = f.read()
+            with open(f'{home.path}/media/{name}', 'wb') as f:
+                f.write(whole[:-40])
+            home.caption(name.split('.', maxsplit=1)[0], 'x')
+        done = home.run([CAIRN, 'cache', '--look', '--json', 'media', '--set=data.resolution=32'])
+        problems = {os.path.basename(i['file']): i['problem'] for i in json.loads(done.stdout)['items']}
+        if problems != {'one.png': None, 'two.png': None, 'three.mp4': None, 'bare.png': 'caption', 'cut.png': 'unreadable',
+                        'cut_too.jpg': 'unreadable'}:
+            yield f'{problems}'
 
 
 def decoded():
     with CacheHome() as home:
         home.three()
+        if any(line.endswith(' ') for line in table):
+            yield f'spaces at the end of a line: {table}'
         home.cache()
         folder = home.path + '/media/_cairn_cache/'
         image, clip = folder + 'one_0048x0032_wan.safetensors', folder + 'three_00000-009_0032x0032_wan.safetensors'
