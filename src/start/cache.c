@@ -2,6 +2,7 @@
 #include "start/cache.h"
 
 #include "os/info.h"
+#include "os/list.h"
 #include "run/job_file.h"
 #include "start/device_memory.h"
 #include "start/open_device.h"
@@ -78,8 +79,11 @@ static int need_media(const struct start_cache *s, struct cairn_error *err)
     if (wan_cache_has_media(&s->config))
         return 0;
     const char *first = wan_keys(&s->config)->data.path.item[0];
-    cairn_fail(err, CAIRN_EUSAGE, os_is_folder(first) ? "%s has no images or clips" : "%s does not exist",
-               first);
+    CLEANUP(os_list_close) struct os_list *readable = os_list_open(first, 0);
+    if (readable)
+        cairn_fail(err, CAIRN_EUSAGE, "%s has no images or clips", first);
+    else
+        cairn_fail_errno(err, "read the folder %s", first);
     return config_wrap(&s->config, "data.path", "it takes folders of images and clips, or a dataset file",
                        err);
 }
