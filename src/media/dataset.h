@@ -89,6 +89,8 @@ struct dataset_block {
     bool is_regularisation; /* ai-toolkit's is_reg */
     double loss_multiplier, network_weight, mask_minimum;
     bool alpha_mask, invert_mask;
+    /* Where the job says so, such as "job.yaml:8:20: network_weight"; NULL: it does not. */
+    const char *weight_place, *mask_place;
 };
 
 enum dataset_problem {

@@ -185,6 +185,10 @@ static void add_source(const struct reader *r, const struct yaml_node *n, const 
         .mask_minimum = t->mask_min_value,
         .alpha_mask = t->alpha_mask,
         .invert_mask = t->invert_mask,
+        .weight_place = dataset_place(r->path, n, "network_weight", r->a),
+        .mask_place = t->alpha_mask   ? dataset_place(r->path, n, "alpha_mask", r->a)
+                      : mask && *mask ? dataset_place(r->path, n, "mask_path", r->a)
+                                      : NULL,
     };
     s->mask_folder = mask && *mask ? dataset_resolve(mask, r->path, r->o->folder, r->a) : NULL;
     s->control_folder = control && *control ? dataset_resolve(control, r->path, r->o->folder, r->a) : NULL;
@@ -199,6 +203,28 @@ static void add_source(const struct reader *r, const struct yaml_node *n, const 
     /* A regularisation set does not learn the word. */
     if (t->is_reg)
         s->trigger = NULL;
+}
+
+static int check_dataset(const struct reader *r, const struct yaml_node *n, const struct toolkit *t)
+{
+    if (!t->folder_path && !t->dataset_path)
+        return fail_at(r, n, "a dataset needs folder_path", "set it to the folder of the images and clips");
+    if (t->scale != 1)
+        return fail_at(r, settings_get(n, "scale"), "cairn does not support scale", "leave it out");
+    if (t->fps <= 0)
+        return fail_at(r, settings_get(n, "fps"), "fps: expected a number above 0",
+                       "16 is Wan's rate, 24 that of the 5B model");
+    if (!t->buckets && (t->num_frames > 1 || t->auto_frame_count))
+        return fail_at(r, settings_get(n, "buckets"), "clips need buckets",
+                       "leave buckets out, or set num_frames to 1");
+    if (t->loss_multiplier < 0)
+        return fail_at(r, settings_get(n, "loss_multiplier"), "loss_multiplier: expected a number from 0 on",
+                       "1 is usual; items with 0.5 count half");
+    if (t->caption_dropout_rate < 0 || t->caption_dropout_rate > 1)
+        return fail_at(r, settings_get(n, "caption_dropout_rate"),
+                       "caption_dropout_rate: expected a number from 0 to 1",
+                       "0.05 is usual: one caption of twenty is left out");
+    return 0;
 }
 
 static int read_dataset(struct reader *r, const struct yaml_node *n)
@@ -219,18 +245,8 @@ static int read_dataset(struct reader *r, const struct yaml_node *n)
     struct settings keys = {
         .path = r->path, .row = dataset_toolkit_keys, .n = n_dataset_toolkit_keys, .arena = r->a
     };
-    if (settings_read(&keys, n, 1, &t, r->err))
+    if (settings_read(&keys, n, 1, &t, r->err) || check_dataset(r, n, &t))
         return -1;
-    if (!t.folder_path && !t.dataset_path)
-        return fail_at(r, n, "a dataset needs folder_path", "set it to the folder of the images and clips");
-    if (t.scale != 1)
-        return fail_at(r, settings_get(n, "scale"), "cairn does not support scale", "leave it out");
-    if (t.fps <= 0)
-        return fail_at(r, settings_get(n, "fps"), "fps: expected a number above 0",
-                       "16 is Wan's rate, 24 that of the 5B model");
-    if (!t.buckets && (t.num_frames > 1 || t.auto_frame_count))
-        return fail_at(r, settings_get(n, "buckets"), "clips need buckets",
-                       "leave buckets out, or set num_frames to 1");
     for (size_t i = 0; i < t.resolution.n; i++) {
         if (t.resolution.item[i] < r->step || t.resolution.item[i] > 1 << 15)
             return fail_at(r, settings_get(n, "resolution"),

@@ -307,29 +307,20 @@ int wan_cache_check(const struct job_config *c, const struct video_needs *needs,
     return 0;
 }
 
-static int refuse(const struct dataset_block *b, const char *what, const char *remedy,
-                  struct cairn_error *err)
-{
-    cairn_fail(err, CAIRN_EUSAGE, "the dataset %s: cairn cannot train with %s", b->name, what);
-    return cairn_hint(err, "%s", remedy);
-}
-
 int wan_cache_check_use(const struct dataset *d, struct cairn_error *err)
 {
     for (size_t i = 0; i < dataset_count(d); i++) {
-        const struct dataset_item *item = dataset_item(d, i);
-        const struct dataset_block *b = item->block;
-        if (b->network_weight != 1)
-            return refuse(b, "network_weight: the LoRA has one strength for all items",
-                          "remove it; loss_multiplier makes items count more or less", err);
-        if (b->alpha_mask || item->mask_path)
-            return refuse(
-                b, b->alpha_mask ? "alpha_mask: the loss has no mask" : "mask_path: the loss has no mask",
-                "remove it, or crop the images to what is to be learned", err);
-        if (b->loss_multiplier < 0)
-            return refuse(b, "a loss_multiplier below 0", "use a number from 0 on", err);
-        if (b->caption_dropout < 0 || b->caption_dropout > 1)
-            return refuse(b, "a caption_dropout_rate that is no share", "use a number from 0 to 1", err);
+        const struct dataset_block *b = dataset_item(d, i)->block;
+        if (b->network_weight != 1) {
+            cairn_fail(err, CAIRN_EUSAGE, "%s: cairn cannot train with it: the LoRA has one strength",
+                       b->weight_place);
+            return cairn_hint(err, "remove it; loss_multiplier makes items count more or less");
+        }
+        if (b->mask_place) {
+            cairn_fail(err, CAIRN_EUSAGE, "%s: cairn cannot train with it: the loss has no mask",
+                       b->mask_place);
+            return cairn_hint(err, "remove it, or crop the images to what is to be learned");
+        }
     }
     return 0;
 }

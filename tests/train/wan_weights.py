@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the datasets of an ai-toolkit job say about their items: weights, regularisation sets, dropped captions, repeats, clean first frames."""
 import os
+import re
 import shutil
 
 import tap
@@ -106,8 +107,9 @@ def captions_are_dropped_by_dataset():
         second = home.means('second', folders)
         if first != second or first == kept:
             yield f'{first}, {second} and with captions {kept}'
-        if home.on('third', {'media': 'caption_dropout_rate: 1.5'}).returncode != 2:
-            yield 'a share above 1'
+        done = home.on('third', {'media': 'caption_dropout_rate: 1.5'})
+        if done.returncode != 1 or 'caption_dropout_rate' not in done.stderr:
+            yield f'a share above 1: exit {done.returncode}: {done.stderr}'
 
 
 def clean_first_frames_are_of_a_dataset():
@@ -130,11 +132,12 @@ def clean_first_frames_are_of_a_dataset():
 def what_cannot_be_honoured():
     with JobHome() as home:
         shutil.copytree(home.path + '/media', home.path + '/masks')
-        for keys, name in (('network_weight: 0.5', 'network_weight'), ('mask_path: masks', 'mask_path'), ('alpha_mask: true', 'alpha_mask'),
-                           ('loss_multiplier: -1', 'loss_multiplier')):
+        for code, keys, name in ((2, 'network_weight: 0.5', 'network_weight'), (2, 'mask_path: masks', 'mask_path'),
+                                 (2, 'mask_path: nowhere', 'mask_path'), (2, 'alpha_mask: true', 'alpha_mask'),
+                                 (1, 'loss_multiplier: -1', 'loss_multiplier')):
             for options in (), ('--dry-run',):
                 done = home.on('refused', {'media': keys}, *options)
-                if done.returncode != 2 or name not in done.stderr or 'media' not in done.stderr:
+                if done.returncode != code or not re.search(rf'refused.yaml:7:\d+: {name}:', done.stderr):
                     yield f'{name} {options}: exit {done.returncode}: {done.stderr}'
 
 
