@@ -380,6 +380,29 @@ const char *dataset_why(struct arena *a, const char *path, const char *message)
     return arena_printf(a, "%.*sit%s", (int)(at - message), message, after);
 }
 
+/* A folder of clips where images are wanted, or the other way round, is a mistake of its own. */
+static int fail_empty(const struct dataset_source *s, size_t n_sources, struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct dataset_source both = *s;
+    struct dataset_file *files;
+    struct cairn_error ignored = { 0 };
+    size_t n = 0;
+    bool images = s->find & DATASET_PICTURES, clips = s->find & DATASET_CLIPS;
+    cairn_fail(err, CAIRN_EFORMAT, "no %s in %s%s",
+               !clips   ? "images"
+               : images ? "images or clips"
+                        : "clips",
+               s->block.name, n_sources > 1 ? ", and none in the others" : "");
+    both.find |= DATASET_PICTURES | DATASET_CLIPS;
+    if (!s->list && !(images && clips) && !dataset_list_files(&both, &a, &files, &n, &ignored) && n)
+        return s->by_area ? cairn_hint(err, "to train on its clips, set num_frames above 1, such as to 81")
+                          : cairn_hint(err, images ? "it has clips: set video_directory instead"
+                                                   : "it has images: set image_directory instead");
+    return cairn_hint(err, "name the folder that has them itself%s",
+                      s->find & DATASET_SUBFOLDERS ? "" : ": subfolders are not searched");
+}
+
 int dataset_check(const struct dataset *d, struct cairn_error *err)
 {
     for (size_t i = 0; i < d->n; i++)
@@ -387,10 +410,7 @@ int dataset_check(const struct dataset *d, struct cairn_error *err)
             return 0;
     const struct dataset_source *first = &d->sources.source[0];
     if (!d->n) {
-        cairn_fail(err, CAIRN_EFORMAT, "no images or clips in %s%s", first->block.name,
-                   d->sources.n > 1 ? " and the others" : "");
-        cairn_hint(err, "name the folder that has them itself%s",
-                   first->find & DATASET_SUBFOLDERS ? "" : ": subfolders are not searched");
+        fail_empty(first, d->sources.n, err);
     } else {
         cairn_fail(err, CAIRN_EFORMAT, "none of %zu items can be used; %s: %s", d->n, d->item[0].path,
                    d->item[0].why);

@@ -103,7 +103,9 @@ static int check_type(const struct toolkit *t)
     if (type)
         return toolkit_refuse(t, "type", "set it to sd_trainer or diffusion_trainer",
                               "cairn has no process of this kind: %.100s", type);
-    return fail_at(t, t->process, "type is missing", "set it to sd_trainer");
+    const struct yaml_node *n = toolkit_get(t, "type");
+    return fail_at(t, n ? n : t->process, n ? "type is not a text" : "type is missing",
+                   "set it to sd_trainer");
 }
 
 /* ---- the run ---- */

@@ -116,6 +116,7 @@ static int fail_type(const struct toolkit *t, const struct toolkit_key *k, const
     static const char *const wanted[] = {
         [TOOLKIT_TEXT] = "a text",
         [TOOLKIT_TEXTS] = "a list of texts",
+        [TOOLKIT_PROMPT] = "a text",
         [TOOLKIT_COUNT] = "a whole number, at least 1",
         [TOOLKIT_INDEX] = "a whole number, at least 0",
         [TOOLKIT_REAL] = "a number",
@@ -189,6 +190,8 @@ static bool has_type(const struct yaml_node *n, enum toolkit_type type)
         return is_text(n);
     case TOOLKIT_TEXTS:
         return are_texts(n);
+    case TOOLKIT_PROMPT:
+        return n->kind == YAML_SCALAR;
     case TOOLKIT_COUNT:
         return is_whole(n, 1);
     case TOOLKIT_INDEX:

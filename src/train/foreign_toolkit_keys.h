@@ -8,9 +8,10 @@
 
 enum toolkit_type {
     TOOLKIT_TEXT,
-    TOOLKIT_TEXTS, /* a list of texts */
-    TOOLKIT_COUNT, /* whole, at least 1 */
-    TOOLKIT_INDEX, /* whole, at least 0 */
+    TOOLKIT_TEXTS,  /* a list of texts */
+    TOOLKIT_PROMPT, /* any scalar: false, a number and nothing are texts, too */
+    TOOLKIT_COUNT,  /* whole, at least 1 */
+    TOOLKIT_INDEX,  /* whole, at least 0 */
     TOOLKIT_REAL,
     TOOLKIT_BOOL,
     TOOLKIT_MAP,

@@ -87,7 +87,7 @@ static const char *sample_of(const struct toolkit *t, const struct yaml_node *sa
         if ((n = toolkit_get_in(sample, numbers[i].key)))
             add_option(&out, numbers[i].option, n->text);
     n = toolkit_get_in(sample, "neg");
-    if (n && n->kind == YAML_SCALAR && *n->text && strcasecmp(n->text, "false"))
+    if (n && *n->text && strcasecmp(n->text, "false"))
         str_addf(&out, " --n %s", prompt_of(t, n->text));
     if (!image)
         image = toolkit_get_in(sample, "ctrl_img_1");
@@ -163,7 +163,7 @@ int toolkit_add_samples(const struct toolkit *t, const struct toolkit_model *m)
     add_size(t);
     toolkit_add(t, "sample.shift", toolkit_shift(m), NULL);
     toolkit_add(t, "sample.solver", "euler", NULL);
-    if (neg && neg->kind == YAML_SCALAR && strcasecmp(neg->text, "false"))
+    if (neg && strcasecmp(neg->text, "false"))
         toolkit_add(t, "sample.negative", prompt_of(t, neg->text), "sample.neg");
     toolkit_add(t, "sample.seed", arena_printf(t->a, "%.0f", toolkit_real(t, "sample.seed", 0)),
                 "sample.seed");

@@ -77,7 +77,7 @@ const struct toolkit_key toolkit_keys[] = {
     IGNORED("save.save_format", TEXT),
     IGNORED("save.push_to_hub", BOOL), /* cairn uploads nothing */
     IGNORED("save.hf_repo_id", TEXT),
-    IGNORED("save.hf_private", ANY),
+    IGNORED("save.hf_private", BOOL),
 
     KEY("train", MAP),
     TO("train.batch_size", COUNT, "train.batch"),
@@ -313,7 +313,7 @@ const struct toolkit_key toolkit_keys[] = {
     TO("sample.fps", REAL, "sample.fps"),
     KEY("sample.prompts", TEXTS),
     KEY("sample.samples", LIST),
-    KEY("sample.neg", ANY), /* false or a text */
+    KEY("sample.neg", PROMPT), /* false: none */
     KEY("sample.seed", INDEX),
     TO("sample.walk_seed", BOOL, "sample.walk_seed"),
     KEY("sample.guidance_scale", REAL),
@@ -333,7 +333,7 @@ const struct toolkit_key toolkit_keys[] = {
     KEY("sample.samples[].num_frames", COUNT),
     KEY("sample.samples[].fps", REAL),
     KEY("sample.samples[].seed", INDEX),
-    KEY("sample.samples[].neg", ANY),
+    KEY("sample.samples[].neg", PROMPT),
     KEY("sample.samples[].guidance_scale", REAL),
     KEY("sample.samples[].sample_steps", COUNT),
     KEY("sample.samples[].network_multiplier", REAL),

@@ -166,8 +166,11 @@ static int add_timesteps(const struct toolkit *t, const struct toolkit_model *m)
         return toolkit_refuse(t, "train.content_or_style", "use balanced, content or style",
                               "cairn does not have %.100s", bias);
     if (toolkit_real(t, "train.min_denoising_steps", 0) >= toolkit_real(t, "train.max_denoising_steps", 999))
-        return toolkit_fail(t, "train.min_denoising_steps", "set it below max_denoising_steps",
-                            "no timestep is left");
+        return toolkit_get(t, "train.min_denoising_steps")
+                   ? toolkit_fail(t, "train.min_denoising_steps", "set it below max_denoising_steps",
+                                  "no timestep is left")
+                   : toolkit_fail(t, "train.max_denoising_steps", "set it above min_denoising_steps",
+                                  "no timestep is left");
     if (m->experts && str_ends(type, "_step"))
         return toolkit_refuse(t, "train.timestep_type", "use linear, sigmoid, weighted or shift",
                               "%s has no timesteps of both experts", type);
