@@ -127,12 +127,16 @@ static const char *option(struct reading *r, const char *key)
     return text_of(holder_of(r->root, key), key);
 }
 
+/* A key decides whatever its value is: a wrong one is an error of that key. */
 static bool read_options(struct reading *r)
 {
-    if (option(r, "dit"))
+    bool has_data = holder_of(r->root, "dataset_config");
+    if (holder_of(r->root, "dit"))
         r->f->trainer = "musubi-tuner";
     else if (option(r, "pretrained_model_name_or_path"))
         r->f->trainer = "sd-scripts";
+    else if (has_data && holder_of(r->root, "task")) /* the model is missing */
+        r->f->trainer = "musubi-tuner";
     else
         return false;
     r->f->optimizer = setting(r, holder_of(r->root, "optimizer_type"), "", "optimizer_type");

@@ -93,12 +93,13 @@ void musubi_add(struct musubi_job *j, const char *name, const char *key, const c
     foreign_add(j->out, j->a, key, value, s ? s->place : NULL, s ? s->name : NULL);
 }
 
-/* "--dit", "job.toml:3:1: dit" */
+/* "--dit", "job.toml:3:1: dit"; "job.toml: dit" of one that the file lacks */
 static const char *place_of(const struct musubi_job *j, const char *name)
 {
     const struct musubi_setting *s = musubi_find(j, name);
     if (!s)
-        return arena_printf(j->a, "--%s", name);
+        return j->out->file ? arena_printf(j->a, "%s: %s", j->out->file, name)
+                            : arena_printf(j->a, "--%s", name);
     return strcmp(s->place, s->name) ? arena_printf(j->a, "%s: %s", s->place, s->name) : s->place;
 }
 

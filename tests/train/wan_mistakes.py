@@ -210,6 +210,9 @@ def files_of_musubi_tuner():
         yield from home.try_rows('job.toml', MUSUBI, command, [
             ('wan.saf', 'gone.saf', 'job.toml:1:1: dit: models/gone.safetensors does not exist'),
             ('models/wan.safetensors', 'model.gguf', 'job.toml:1:1: dit: model.gguf is a GGUF file'),
+            ('"models/wan.safetensors"', '["models/wan.safetensors"]', 'job.toml:1:1: dit:'),
+            ('"models/wan.safetensors"', '""', 'job.toml:1:1: dit: it is missing'),
+            ('dit = "models/wan.safetensors"\n', '', 'job.toml: dit: it is missing'),
             ('vae.saf', 'gone.saf', 'job.toml:2:1: vae: models/gone.safetensors'),
             ('text_encoder.saf', 'gone.saf', 'job.toml:3:1: t5:', 'models/gone.safetensors'),
             ('t2v-1.3B', 't2v-14B-FC', 'job.toml:4:1: task: cairn cannot train t2v-14B-FC'),
