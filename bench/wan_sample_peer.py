@@ -5,7 +5,7 @@
     bench/wan_sample_peer.py --program FILE [--device cuda:0|cpu] [--dim N --ffn N --heads N --layers N] [--latent F,H,W]
                              [--steps N] [--cfg C] [--shift S] [--rank R] [--dtype bf16|f32] [--no-compile]
 
-The program is tests/tools/wan_sample.c.  Both have the same random weights, texts and noise.  PyTorch: Euler on the device, the
+The program is tests/tools/wan_sample.c (ninja -C build tests/tools/wan_sample).  Both have the same random weights, texts and noise.  PyTorch: Euler on the device, the
 prompt and the negative prompt in one batch, everything in --dtype but for norms and time, the LoRA too;
 scaled_dot_product_attention; eager, and with each block compiled by torch.compile.  The first two steps are not timed.  Exit 1
 where cairn's latents differ from PyTorch's f32 ones by more than PyTorch's own do (with --check).

@@ -84,6 +84,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: umt5_bench FILE DEVICE DTYPE GB TOKENS BATCH SECONDS [OUT]\n");
         return 2;
     }
+    setenv("CAIRN_KC", BUILT_KC, 0);
     double gb = strtod(argv[4], NULL);
     if (gpu_open(argv[2], &g, &err) || nn_open(&nn, g, storage_of(argv[3]), &err))
         return fail(&err);

@@ -62,6 +62,7 @@ int main(int argc, char **argv)
                 "usage: vae_run WEIGHTS DEVICE DTYPE encode|decode FRAMES HEIGHT WIDTH MIB TIMES [IN OUT]\n");
         return 2;
     }
+    setenv("CAIRN_KC", BUILT_KC, 0);
     enum gpu_storage storage = !strcmp(argv[3], "bf16")  ? GPU_BF16
                                : !strcmp(argv[3], "f16") ? GPU_F16
                                                          : GPU_F32;

@@ -144,6 +144,7 @@ int main(int argc, char **argv)
         fputs("usage: wan_sample WEIGHTS LORA DATA OUT DEVICE f32|bf16|f16 STEPS CFG SHIFT\n", stderr);
         return 2;
     }
+    setenv("CAIRN_KC", BUILT_KC, 0);
     enum gpu_storage storage = !strcmp(argv[6], "bf16")  ? GPU_BF16
                                : !strcmp(argv[6], "f16") ? GPU_F16
                                                          : GPU_F32;
