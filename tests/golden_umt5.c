@@ -119,7 +119,7 @@ static int run(struct golden *c)
     struct nn nn;
     const char *name = st_meta_find(c->file, "golden");
     size_t files = 0;
-    c->share16 = 0.02;
+    c->share16 = 0.005;
     for (size_t i = 0; i < c->file->n_tensors; i++) {
         const char *tensor = c->file->tensors[i].name;
         if (strstr(tensor, ".ids") && add_prompts(&t, tensor))

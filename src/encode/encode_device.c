@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encode/encode_device.h"
 
-#include "chip/gfx_table.h"
 #include <stdatomic.h>
 
 static atomic_uint busy;
@@ -19,9 +18,7 @@ const char *encode_part_name(enum encode_part part)
 enum gpu_storage encode_storage_on(const struct gpu *g)
 {
     const struct gpu_info *i = g ? gpu_info(g) : NULL;
-    if (!i || i->api == GPU_API_HOST)
-        return GPU_F32;
-    return i->chip && i->chip->train_f16 ? GPU_F16 : GPU_BF16;
+    return !i || i->api == GPU_API_HOST ? GPU_F32 : GPU_F16;
 }
 
 bool encode_device_on_cpu(const struct encode_device *d)

@@ -32,7 +32,7 @@ struct encode_device {
     struct nn nn;
 };
 
-/* The format to compute in.  A chip without bf16 computes in f16: sums between blocks are f32 in both encoders. */
+/* The format to compute in: f32 on a CPU, f16 on a GPU, where sums between blocks are f32 in both encoders. */
 enum gpu_storage encode_storage_on(const struct gpu *g);
 
 /* o must outlive it. */

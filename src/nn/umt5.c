@@ -22,14 +22,27 @@ size_t umt5_bucket(long distance)
 
 /* ---- opening ---- */
 
+/* nn computes in the encoder's format until the caller puts back what this returns. */
+static enum gpu_storage enter(struct nn *nn)
+{
+    enum gpu_storage before = nn->storage;
+    nn->storage = before == GPU_F32 ? GPU_F32 : GPU_F16;
+    return before;
+}
+
 int umt5_open(struct umt5 **out, struct nn *nn, const char *path, uint64_t budget, struct cairn_error *err)
 {
     struct umt5 *u = calloc(1, sizeof(*u));
     if (!u)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
     u->nn = nn;
-    if (umt5_file_open(&u->file, path, err) || umt5_plan(&u->file.info, nn, budget, &u->layout, err) ||
-        umt5_weights_open(u, err)) {
+    enum gpu_storage before = enter(nn);
+    int r = umt5_file_open(&u->file, path, err) || umt5_plan(&u->file.info, nn, budget, &u->layout, err) ||
+                    umt5_weights_open(u, err)
+                ? -1
+                : 0;
+    nn->storage = before;
+    if (r) {
         umt5_close(u);
         return -1;
     }
@@ -361,6 +374,9 @@ static int encode_watched(struct job *j, size_t prompt, struct nn_watcher *w, st
 static int refuse_row(struct job *j, size_t prompt, size_t row, enum umt5_row how, struct cairn_error *err)
 {
     const char *what = how == UMT5_ROW_ODD ? "has NaN or Inf" : "is constant: all of its values are the same";
+    /* Values beyond 65504 may be the reason, which are fine in f32. */
+    enum cairn_code code =
+        how == UMT5_ROW_ODD && j->u->nn->storage == GPU_F16 ? CAIRN_EDEVICE : CAIRN_EFORMAT;
     struct nan_finder nan;
     struct umt5_constant_finder same = { .row = row,
                                          .rows = j->prompts[prompt].n,
@@ -372,14 +388,13 @@ static int refuse_row(struct job *j, size_t prompt, size_t row, enum umt5_row ho
     if (r)
         return -1;
     if (how == UMT5_ROW_ODD ? nan.found : same.found)
-        cairn_fail(err, CAIRN_EFORMAT, "prompt %zu: row %zu %s; the first such values came from %s (%s)",
-                   prompt, row, what, how == UMT5_ROW_ODD ? nan.where : same.where,
+        cairn_fail(err, code, "prompt %zu: row %zu %s; the first such values came from %s (%s)", prompt, row,
+                   what, how == UMT5_ROW_ODD ? nan.where : same.where,
                    how == UMT5_ROW_ODD ? nan.op : same.op);
     else
-        cairn_fail(err, CAIRN_EFORMAT, "prompt %zu: row %zu %s, but not when it was computed again", prompt,
-                   row, what);
-    return cairn_hint(err,
-                      "the file may be damaged, or the device computes wrongly: try the CPU, or bf16 or f32");
+        cairn_fail(err, code, "prompt %zu: row %zu %s, but not when it was computed again", prompt, row,
+                   what);
+    return cairn_hint(err, "the file may be damaged, or the device computes wrongly: try the CPU");
 }
 
 static int end_pass(struct job *j, const struct pass *p, struct cairn_error *err)
@@ -451,5 +466,9 @@ int umt5_encode(struct umt5 *u, const struct umt5_prompt *prompts, size_t n, con
     CLEANUP(job_release) struct job j = { .u = u, .prompts = prompts, .n = n, .sink = sink, .hooks = h };
     if (check_prompts(&j, err))
         return -1;
-    return encode_all(&j, err);
+    enum gpu_storage before = enter(u->nn);
+    int r = encode_all(&j, err);
+    umt5_weights_rest(u); /* its thread reads into the encoder's format */
+    u->nn->storage = before;
+    return r;
 }

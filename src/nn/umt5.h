@@ -3,7 +3,8 @@
  *
  * A layer is self attention over a prompt, whose scores get a bias by distance (a table in every layer, and no
  * 1/sqrt(size)), and a gated GELU MLP.  The residual stream is f32 whatever the storage, because values of this
- * model exceed f16.  Prompts have their exact lengths: their rows are packed for the matmuls, and attention runs over
+ * model exceed f16.  Where the storage format of struct nn is f32, computation is in f32; else it is in f16, also for
+ * bf16: f16 takes the same time and memory, and rounds to an eighth.  Prompts have their exact lengths: their rows are packed for the matmuls, and attention runs over
  * each prompt by itself.
  *
  * Where the weights do not fit into the budget, some layers stay in the file: a thread reads the next one while this
@@ -74,7 +75,8 @@ const struct umt5_info *umt5_info(const struct umt5 *u);
 const struct umt5_layout *umt5_layout(const struct umt5 *u);
 
 /* A row with NaN or Inf, or whose values are all the same, is an error (CAIRN_EFORMAT) with the prompt and the first
- * layer that made it.  h may be NULL. */
+ * layer that made it.  NaN and Inf in f16 are CAIRN_EDEVICE: f32, on the CPU, tells whether its range was the reason.  h
+ * may be NULL. */
 int umt5_encode(struct umt5 *u, const struct umt5_prompt *prompts, size_t n, const struct umt5_sink *sink,
                 const struct umt5_hooks *h, struct cairn_error *err);
 

@@ -284,20 +284,20 @@ static void test_full_size(void)
     CHECK(!umt5_plan(&xxl, &nn_bf16, UINT64_C(7) << 30, &l, &err) && l.resident == 24);
 }
 
-/* 16-bit storage, also with fp8 on the device, and more rows than one pass has. */
+/* 16-bit storage, also with fp8 on the device.  bf16 is computed in f16. */
 static void test_narrow(void)
 {
     struct cairn_error err = { 0 };
-    static struct rows got;
+    static struct rows got, other;
     char path[300];
     snprintf(path, sizeof(path), "%s", in_folder(new_folder(), "umt5.safetensors"));
     write_form(path, &(struct form){ .hf = true, .matrices = DTYPE_F8_E4M3, .scale = 0.5f });
-    struct nn *nns[] = { &nn_bf16, &nn_f16 };
-    for (size_t i = 0; i < ARRAY_LEN(nns); i++) {
-        double most = nns[i] == &nn_bf16 ? 0.04 : 0.01;
-        CHECK(!encode(nns[i], check_data(tiny), UMT5_NO_LIMIT, &got, &err) && distance(&got, &wanted) < most);
-        CHECK(!encode(nns[i], path, UMT5_NO_LIMIT, &got, &err) && distance(&got, &wanted) < most);
-        printf("# %s: %.3g\n", gpu_storage_name(nns[i]->storage), distance(&got, &wanted));
+    const char *const paths[] = { check_data(tiny), path };
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        CHECK(!encode(&nn_f16, paths[i], UMT5_NO_LIMIT, &got, &err) && distance(&got, &wanted) < 0.01);
+        CHECK(!encode(&nn_bf16, paths[i], UMT5_NO_LIMIT, &other, &err) && same(&got, &other));
+        CHECK(nn_bf16.storage == GPU_BF16);
+        printf("# %.3g\n", distance(&got, &wanted));
     }
 }
 
@@ -396,6 +396,27 @@ static void test_odd_rows(void)
             CHECK_FAIL_("case %zu: %s", i, err.msg);
         printf("# %s\n", err.msg);
     }
+}
+
+/* f32 may be able to do what f16 is not. */
+static void test_beyond_f16(void)
+{
+    static struct rows got;
+    struct nn *narrow[] = { &nn_bf16, &nn_f16 };
+    char path[300];
+    snprintf(path, sizeof(path), "%s", in_folder(new_folder(), "umt5.safetensors"));
+    write_form(path, &(struct form){ .matrices = DTYPE_F32,
+                                     .others = DTYPE_F32,
+                                     .poison = "blocks.1.attn.v.weight",
+                                     .poison_with = 6e4f });
+    for (size_t i = 0; i < ARRAY_LEN(narrow); i++) {
+        struct cairn_error err = { 0 };
+        CHECK(encode(narrow[i], path, UMT5_NO_LIMIT, &got, &err) && err.code == CAIRN_EDEVICE);
+        CHECK(strstr(err.msg, "NaN or Inf") && strstr(err.msg, "layer 1"));
+        printf("# %s\n", err.msg);
+    }
+    struct cairn_error err = { 0 };
+    CHECK(!encode(&nn32, path, UMT5_NO_LIMIT, &got, &err));
 }
 
 /* Each of the calls of the system fails once: an error, or the same rows. */
@@ -518,6 +539,7 @@ int main(int argc, char **argv)
     RUN(test_many);
     RUN(test_bad_prompts);
     RUN(test_odd_rows);
+    RUN(test_beyond_f16);
     RUN(test_peak);
     RUN(test_every_system_call_may_fail);
     RUN(test_every_device_call_may_fail);
