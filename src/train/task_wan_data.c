@@ -26,8 +26,10 @@ static void leave_out(struct left_out *l, const char *what)
         str_addf(&l->names, "\n  %s", what);
 }
 
-static void say_left_out(const struct wan_job *t, struct left_out *l, const char *what)
+static void say_left_out(const struct wan_job *t, struct left_out *l, const char *what, const char *who_lists)
 {
+    if (l->n > VIDEO_CACHE_LISTED)
+        str_addf(&l->names, "\n  and %zu more%s", l->n - VIDEO_CACHE_LISTED, who_lists);
     if (l->n)
         message_say(&t->task.env.sink, "%zu item%s %s%s", l->n, l->n == 1 ? "" : "s", what, l->names.s);
     str_release(&l->names);
@@ -127,7 +129,7 @@ static int choose_items(struct wan_job *t, struct validation_split *split, struc
     validation_split_make(t->cache, t->keys.data.val_split, t->task.env.arena, split);
     int r = keep_usable(t, split->train, &split->n_train, &damaged, err) ||
             keep_usable(t, split->val, &split->n_val, &damaged, err);
-    say_left_out(t, &damaged, "cannot be used:");
+    say_left_out(t, &damaged, "cannot be used:", "");
     if (r)
         return -1;
     t->val_items = split->val;
@@ -154,7 +156,7 @@ static void say_problems(const struct wan_job *t, const struct dataset *d, const
     for (size_t i = 0; i < r->n_failures; i++)
         leave_out(&skipped,
                   arena_printf(t->task.env.arena, "%s: %s", r->failures[i].path, r->failures[i].why));
-    say_left_out(t, &skipped, "cannot be cached:");
+    say_left_out(t, &skipped, "cannot be cached:", "; `cairn cache` lists them");
 }
 
 static int make_caches(struct wan_job *t, const struct dataset *d, struct cairn_error *err)

@@ -118,7 +118,8 @@ def damaged_items_are_counted_and_left_out():
         home.train('good', data__path='data-good')
         done = home.train('mixed', data__path='data-mixed')
         listed = [name for name in bad if f'/{name}_' in done.stderr]
-        if done.returncode or f'{len(bad)} items' not in done.stderr or len(listed) < 5 or '/good_' in done.stderr:
+        counts = f'{len(bad)} items', f'  and {len(bad) - 5} more\n'
+        if done.returncode or len(listed) != 5 or any(words not in done.stderr for words in counts) or '/good_' in done.stderr:
             yield f'exit {done.returncode}, listed {listed}: {done.stderr}'
         if 'notext' not in done.stderr or '1 clip,' not in done.stderr:
             yield done.stderr
