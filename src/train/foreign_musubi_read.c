@@ -292,6 +292,13 @@ static const char *launch_value(const char *const *words, size_t n, size_t i, co
 }
 
 /* Several processes would make the batch larger. */
+static int refuse_processes(struct musubi_job *j, const char *option)
+{
+    cairn_fail(j->err, CAIRN_EUSAGE, "%s: cairn trains in one process, on one GPU", option);
+    return cairn_hint(j->err,
+                      "use one process, and multiply --gradient_accumulation_steps for the same batch");
+}
+
 static int read_launcher(struct musubi_job *j, const char *const *words, size_t n)
 {
     static const char *const counts[] = { "--num_processes", "--num_machines" };
@@ -300,13 +307,11 @@ static int read_launcher(struct musubi_job *j, const char *const *words, size_t 
         j->mixed_precision = precision ? precision : j->mixed_precision;
         for (size_t k = 0; k < ARRAY_LEN(counts); k++) {
             const char *value = launch_value(words, n, i, counts[k]);
-            if (!value || !strcmp(value, "1"))
-                continue;
-            cairn_fail(j->err, CAIRN_EUSAGE, "%s %s: cairn trains in one process, on one GPU", counts[k],
-                       value);
-            return cairn_hint(j->err,
-                              "set it to 1, and multiply --gradient_accumulation_steps for the same batch");
+            if (value && strcmp(value, "1"))
+                return refuse_processes(j, arena_printf(j->a, "%s %s", counts[k], value));
         }
+        if (!strcmp(words[i], "--multi_gpu") || !strcmp(words[i], "--multi-gpu"))
+            return refuse_processes(j, words[i]);
     }
     return 0;
 }
