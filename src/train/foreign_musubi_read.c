@@ -280,11 +280,21 @@ static const char *script_of(const char *const *words, size_t i, struct arena *a
     return NULL;
 }
 
+/* accelerate takes --num-processes for --num_processes. */
+static bool begins_with_option(const char *word, const char *name, size_t len)
+{
+    size_t dashes = strlen("--");
+    for (size_t i = 0; i < len; i++)
+        if ((i >= dashes && word[i] == '-' ? '_' : word[i]) != name[i])
+            return false;
+    return true;
+}
+
 /* The value of a launcher's option; NULL: the word is another. */
 static const char *launch_value(const char *const *words, size_t n, size_t i, const char *name)
 {
     size_t len = strlen(name);
-    if (!str_starts(words[i], name))
+    if (!begins_with_option(words[i], name, len))
         return NULL;
     if (words[i][len] == '=')
         return words[i] + len + 1;
@@ -310,7 +320,7 @@ static int read_launcher(struct musubi_job *j, const char *const *words, size_t 
             if (value && strcmp(value, "1"))
                 return refuse_processes(j, arena_printf(j->a, "%s %s", counts[k], value));
         }
-        if (!strcmp(words[i], "--multi_gpu") || !strcmp(words[i], "--multi-gpu"))
+        if (begins_with_option(words[i], "--multi_gpu", sizeof("--multi_gpu")))
             return refuse_processes(j, words[i]);
     }
     return 0;

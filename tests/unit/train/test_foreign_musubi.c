@@ -163,6 +163,8 @@ static void check_refused(const char *command, const char *named, const char *re
 
 static void wrong_commands(void)
 {
+    check_refused("accelerate launch --multi-gpu wan_train_network.py", "--multi-gpu", "one process");
+    check_refused("accelerate launch --num-processes 2 wan_train_network.py", "--num_processes", NULL);
     check_refused("accelerate launch --multi_gpu wan_train_network.py", "--multi_gpu", "one process");
     check_refused("accelerate launch --num_processes 2 wan_train_network.py", "--num_processes",
                   "accumulation");
