@@ -112,7 +112,9 @@ static int open_codec(struct clip_file *f, struct cairn_error *err)
     f->codec = avcodec_alloc_context3(codec);
     if (!f->codec || avcodec_parameters_to_context(f->codec, p) < 0)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory to decode %s", codec->name);
+    /* With threads for whole frames, a frame may be handed out before its errors are known. */
     f->codec->thread_count = (int)f->source.threads;
+    f->codec->thread_type = FF_THREAD_SLICE;
     f->codec->max_pixels = (int64_t)f->source.most_pixels;
     f->codec->pkt_timebase = f->format->streams[f->stream]->time_base;
     int r = avcodec_open2(f->codec, codec, NULL);

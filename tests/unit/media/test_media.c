@@ -106,6 +106,19 @@ static void frames_of_a_clip_are_read(void)
     CHECK_INT(media_read(m, path, (const size_t[]){ 4, 4 }, 2, take, &t, &err), -1);
 }
 
+/* Its frames have errors in the middle.  That is no matter of which thread is done first. */
+static void damage_is_found_each_time(void)
+{
+    enum { TIMES = 30 };
+    const char *path = check_data("media/damaged.mp4");
+    for (int i = 0; i < TIMES; i++) {
+        struct taken t = { 0 };
+        err = (struct cairn_error){ 0 };
+        CHECK_INT(media_read(m, path, (const size_t[]){ 0, 1, 2, 3, 4, 5, 6, 7, 8 }, 9, take, &t, &err), -1);
+        CHECK_HAS(err.msg, "damaged after ");
+    }
+}
+
 static void the_reader_may_stop(void)
 {
     struct taken t = { .fail_at = 2 };
@@ -350,6 +363,7 @@ int main(void)
     RUN(a_turned_picture_stands_upright);
     RUN(alpha_and_grey_are_read_for_masks);
     RUN(frames_of_a_clip_are_read);
+    RUN(damage_is_found_each_time);
     RUN(the_reader_may_stop);
     RUN(what_is_no_media_file_is_an_error);
     RUN(a_process_that_fails_is_an_error_of_the_file);
