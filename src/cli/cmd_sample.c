@@ -117,7 +117,8 @@ static int adjust_video(const struct options *w, struct job_config *c, struct ca
         loras[n++] = k->sample.loras.item[i];
     for (size_t i = 0; i < w->loras.n; i++)
         loras[n++] = w->loras.item[i];
-    k->sample.loras = (struct config_list){ loras, n };
+    if (w->loras.n)
+        config_set_list(c, "--lora", "sample.loras", (struct config_list){ loras, n });
     return 0;
 }
 

@@ -216,7 +216,7 @@ static int find_model(struct arena *a, const char *path, struct place *out, stru
     if (!folder)
         out->weights = arena_strdup(a, path);
     if (!out->weights)
-        return cairn_fail(err, CAIRN_EIO, "%s has no %s", path, model_names[0]);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s has no %s", path, model_names[0]);
     return find_in(a, dir, &config, 1, &out->config, err);
 }
 

@@ -185,7 +185,14 @@ static int open_model(struct loaded_model *t, struct cairn_error *err)
     struct job *j = &t->job;
     struct task_saved saved = t->saved;
     saved.dir = folder_of(&t->arena, t->weights);
-    return job_resolve(j, err) || job_open_saved(j, &saved, err) || job_load_saved(j, NULL, err) ? -1 : 0;
+    if (!job_resolve(j, err) && !job_open_saved(j, &saved, err) && !job_load_saved(j, NULL, err))
+        return 0;
+    return err->hint[0] || err->code != CAIRN_EFORMAT
+               ? -1
+               : cairn_hint(
+                     err,
+                     "a file or a folder is a model of text; for videos give a run, a configuration, or a "
+                     "LoRA with --config");
 }
 
 /* ---- both ---- */

@@ -234,7 +234,9 @@ static int parse_lora(struct wan_job *t, const char *key, const char *text, stru
     bool has_strength = colon && end > colon + 1 && !*end;
     const char *path = has_strength ? arena_strndup(t->task.env.arena, text, (size_t)(colon - text)) : text;
     if (count_lora(t, path, &s->lora_bytes, err))
-        return key ? cairn_wrap(err, "%s", key) : -1;
+        return key ? config_wrap(config_of(t), key,
+                                 "it takes a LoRA: a .safetensors file, a PEFT folder or a run", err)
+                   : -1;
     s->lora_strengths[s->n_loras] = has_strength ? strength : 1;
     s->lora_files[s->n_loras++] = path;
     warn_of_other_expert(t, path);

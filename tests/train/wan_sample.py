@@ -8,7 +8,7 @@ import signal
 
 import tap
 from training import CAIRN, differences, fake
-from wanjobs import DATA, TI2V, write_model
+from wanjobs import DATA, T2V, TI2V, write_model
 from wanmedia import MediaHome, write_png
 
 VAE_22 = f'{DATA}/vae/vae22_a.weights.safetensors'
@@ -253,6 +253,12 @@ def wrong_options_of_sample():
         done, _ = sample('wrong', *options)
         if done.returncode not in (1, 2):
             yield f'{options}: {said(done)}'
+    done, _ = sample('wrong', '--lora=none.safetensors')
+    if 'cairn: --lora: open none.safetensors: ' not in done.stderr or 'it takes a LoRA' not in done.stderr:
+        yield said(done)
+    done = HOME.process([CAIRN, 'sample', T2V, '--prompt=a'], None)
+    if done.returncode != 1 or 'is not a GPT' not in done.stderr or 'for videos give a run' not in done.stderr:
+        yield said(done)
     done, _ = sample('wrong', '--prompt=a stone', '--image=broken.png')
     if done.returncode != 2 or 'broken.png: a text-to-video model takes no image' not in done.stderr:
         yield said(done)
