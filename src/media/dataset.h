@@ -32,6 +32,9 @@ enum dataset_extract {
     DATASET_LENGTH,  /* ai-toolkit: as many as the clip has at the rate, 4n+1 */
 };
 
+/* By the first five of these names, in lower case. */
+int dataset_extract_parse(const char *word, enum dataset_extract *out, struct cairn_error *err);
+
 struct dataset_progress {
     void (*step)(void *context, size_t done, size_t total); /* one thread at a time; NULL: none */
     void *context;

@@ -81,10 +81,21 @@ int dataset_read_config(const struct dataset_options *o, struct arena *a, struct
 
 enum { WAN_WIDTH = 832, WAN_HEIGHT = 480, WAN_FRAMES = 81, WAN_FPS = 16 };
 
+int dataset_extract_parse(const char *word, enum dataset_extract *out, struct cairn_error *err)
+{
+    static const char *const names[] = { "head", "chunk", "slide", "uniform", "full" };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (!strcmp(word, names[i])) {
+            *out = (enum dataset_extract)i;
+            return 0;
+        }
+    cairn_fail(err, CAIRN_EUSAGE, "the extraction \"%s\" is unknown", word);
+    return cairn_hint(err, "use head, chunk, slide, uniform or full");
+}
+
 static int read_extraction(const struct dataset_options *o, struct dataset_source *s, struct arena *a,
                            struct cairn_error *err)
 {
-    static const char *const names[] = { "head", "chunk", "slide", "uniform", "full" };
     static const size_t preset[] = { WAN_FRAMES };
     s->n_frames = o->n_frames ? o->n_frames : 1;
     for (size_t i = 0; i < o->n_frames; i++)
@@ -95,16 +106,7 @@ static int read_extraction(const struct dataset_options *o, struct dataset_sourc
     s->extract = DATASET_FULL;
     s->stride = o->stride ? o->stride : 1;
     s->samples = o->samples ? o->samples : 1;
-    for (size_t i = 0; o->extraction && i < ARRAY_LEN(names); i++)
-        if (!strcmp(o->extraction, names[i])) {
-            s->extract = (enum dataset_extract)i;
-            return 0;
-        }
-    return o->extraction
-               ? cairn_fail(err, CAIRN_EUSAGE,
-                            "the extraction \"%s\" is unknown: use head, chunk, slide, uniform or full",
-                            o->extraction)
-               : 0;
+    return o->extraction ? dataset_extract_parse(o->extraction, &s->extract, err) : 0;
 }
 
 static int fill_folder(const struct dataset_options *o, struct dataset_source *s, struct bucket_size size,

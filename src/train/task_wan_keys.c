@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Configuration of a LoRA for a Wan video model: keys, defaults and checks. */
+#include "media/dataset.h"
 #include "train/config_rows.h"
 #include "train/task_wan.h"
 #include "video/prompts.h"
@@ -134,6 +135,9 @@ static int check_words(const struct job_config *c, struct cairn_error *err)
     enum flow_sampling sampling;
     enum flow_weighting weighting;
     enum flow_bias bias;
+    enum dataset_extract extract;
+    if (*k->data.extraction && dataset_extract_parse(k->data.extraction, &extract, &why))
+        return bad_word(c, "data.extraction", "data.extraction", &why, err);
     if (*k->train.timesteps && flow_sampling_parse(k->train.recipe, k->train.timesteps, &sampling, &why))
         return bad_word(c, "train.timesteps", "train.recipe", &why, err);
     if (flow_weighting_parse(k->train.weighting, &weighting, &why))

@@ -138,6 +138,7 @@ def a_configuration():
             ('path: clips', 'path: clips/star.avi', 'job.yaml:9:9: data.path: clips/star.avi is one image or clip', 'folder'),
             ('path: clips', 'path: silent', 'silent/star.avi: no caption: silent/star.txt does not exist', 'NAME.txt'),
             ('path: clips', 'path: models/wan.safetensors', 'data.path:'),
+            ('frames: 5', 'frames: 5\n  extraction: zig', 'job.yaml:12:15: data.extraction: the extraction "zig" is unknown', 'use head, chunk'),
             ('rank: 4', 'rank: 4\n  path: gone', 'job.yaml:14:9: lora.path:', 'gone'),
             ('rank: 4', 'rank: 4\n  path: models/vae.safetensors', 'job.yaml:14:9: lora.path: models/vae.safetensors'),
             ('rank:', 'rnak:', 'job.yaml:13:3: unknown key lora.rnak; did you mean lora.rank?'),
