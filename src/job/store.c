@@ -134,13 +134,14 @@ static const char *state_list(unsigned states, struct arena *a)
 int store_list(struct store *s, const struct store_query *q, struct arena *a, struct job_row **out, size_t *n,
                struct cairn_error *err)
 {
-    unsigned all = (1u << JOB_N_STATES) - 1;
+    /* Of few states by their index; of all in the order of uid, so that LIMIT ends it. */
+    const char *states = q->states ? arena_printf(a, "state IN(%s) AND ", state_list(q->states, a)) : "";
     const char *text = arena_printf(
         a,
-        "SELECT " STORE_LIST_COLUMNS " FROM job WHERE state IN(%s) AND (?1 IS NULL OR uid < ?1)"
+        "SELECT " STORE_LIST_COLUMNS " FROM job WHERE %s(?1 IS NULL OR uid < ?1)"
         " AND (?2 IS NULL OR instr(lower(name || ' ' || coalesce(note, '') || ' ' || coalesce(argv, '') ||"
         " ' ' || uid), lower(?2)) > 0) ORDER BY uid DESC LIMIT ?3",
-        state_list(q->states ? q->states : all, a));
+        states);
     struct sql st = sql_begin(&s->db, text, err);
     sql_text(&st, q->before);
     sql_text(&st, q->text);
