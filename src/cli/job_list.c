@@ -37,7 +37,7 @@ static int read_list(struct job_session *s, const struct list_options *o, unsign
     struct job_row *runs;
     size_t n_runs;
     if (store_list(s->queue.store, &q, &s->arena, out, n, err) ||
-        adopt_list(s->state, &s->arena, &runs, &n_runs, err))
+        adopt_list(NULL, s->state, &s->arena, &runs, &n_runs, err))
         return -1;
     for (size_t i = 0; i < n_runs; i++)
         if ((!states || states & 1u << runs[i].state) && (!o->text || strcasestr(runs[i].name, o->text)))

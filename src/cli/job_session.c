@@ -34,7 +34,7 @@ int job_session_find(struct job_session *s, const char *word, struct job_row *ou
 {
     if (!store_find(s->queue.store, word, &s->arena, out, err))
         return 0;
-    return adopt_find(s->state, word, &s->arena, out) ? 0 : -1;
+    return adopt_find(NULL, s->state, word, &s->arena, out) ? 0 : -1;
 }
 
 void job_session_close(struct job_session *s)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job/adopt.h"
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "job/adopt_memory.h"
 #include "os/file.h"
+#include "os/info.h"
 #include "os/process.h"
 #include "record/runs.h"
 #include "run/history.h"
@@ -85,30 +88,77 @@ static int newest_first(const void *a, const void *b)
     return strcmp(((const struct job_row *)b)->uid, ((const struct job_row *)a)->uid);
 }
 
-int adopt_list(const char *state, struct arena *a, struct job_row **out, size_t *n, struct cairn_error *err)
+/* Changes with its files: a run that ended writes none. */
+static uint64_t mark_of(const struct run_entry *e, struct arena *a)
+{
+    static const char *const files[][2] = {
+        [RUN_NATIVE] = { "run.json", "log.jsonl" }, [RUN_SUPERVISED] = { "events.jsonl", "verdict.json" }
+    };
+    struct hash h;
+    uint64_t out[2];
+    hash_init(&h);
+    for (int i = 0; i < 2; i++) {
+        struct os_info info;
+        if (os_info(arena_printf(a, "%s/%s", e->dir, files[e->kind][i]), &info))
+            info = (struct os_info){ 0 };
+        hash_add_u64(&h, info.size);
+        hash_add_u64(&h, (uint64_t)info.modified_ns);
+        hash_add_u64(&h, info.device);
+        hash_add_u64(&h, info.number);
+    }
+    hash_end(&h, out);
+    return out[0] | 1;
+}
+
+static struct job_row read_run(struct adopt_memory *m, struct run_entry *e, struct arena *a)
+{
+    struct job_row row;
+    uint64_t mark = mark_of(e, a);
+    if (m && adopt_memory_get(m, e->dir, mark, a, &row))
+        return row;
+    if (e->kind == RUN_NATIVE)
+        runs_read(e, a);
+    else
+        history_read_runs(e, 1, a);
+    row = row_of(e, a);
+    if (row.state == JOB_ACTIVE)
+        return row;
+    row.mark = mark;
+    if (m)
+        adopt_memory_put(m, &row);
+    return row;
+}
+
+int adopt_list(struct adopt_memory *m, const char *state, struct arena *a, struct job_row **out, size_t *n,
+               struct cairn_error *err)
 {
     struct run_entry *native, *supervised;
-    size_t n_native, n_supervised = history_read(state, a, &supervised);
+    size_t n_native, n_supervised = history_list(state, a, &supervised);
     *out = NULL;
     *n = 0;
     if (runs_registered(a, &native, &n_native, err))
         return -1;
+    if (m)
+        adopt_memory_begin(m);
     for (size_t i = 0; i < n_native; i++)
-        *ARENA_PUSH(a, *out, *n) = row_of(&native[i], a);
+        *ARENA_PUSH(a, *out, *n) = read_run(m, &native[i], a);
     for (size_t i = 0; i < n_supervised; i++)
-        *ARENA_PUSH(a, *out, *n) = row_of(&supervised[i], a);
+        *ARENA_PUSH(a, *out, *n) = read_run(m, &supervised[i], a);
+    if (m)
+        adopt_memory_end(m);
     if (*n)
         qsort(*out, *n, sizeof(**out), newest_first);
     return 0;
 }
 
 /* As store_find does: a uid, a name, the end of a uid; the newest if several fit. */
-bool adopt_find(const char *state, const char *word, struct arena *a, struct job_row *out)
+bool adopt_find(struct adopt_memory *m, const char *state, const char *word, struct arena *a,
+                struct job_row *out)
 {
     struct job_row *rows;
     size_t n;
     struct cairn_error ignored;
-    if (adopt_list(state, a, &rows, &n, &ignored))
+    if (adopt_list(m, state, a, &rows, &n, &ignored))
         return false;
     for (int way = 0; way < 3 && *word; way++)
         for (size_t i = 0; i < n; i++)

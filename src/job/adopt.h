@@ -12,10 +12,15 @@
 #include "job/job_row.h"
 #include "job/progress.h"
 
-/* All that are not part of a job, the newest first. */
-int adopt_list(const char *state, struct arena *a, struct job_row **out, size_t *n, struct cairn_error *err);
+struct adopt_memory;
+
+/* All that are not part of a job, the newest first.  `m` is for programs that ask more than once: runs that ended are
+ * read once (adopt_memory.h); else NULL. */
+int adopt_list(struct adopt_memory *m, const char *state, struct arena *a, struct job_row **out, size_t *n,
+               struct cairn_error *err);
 /* The one that a user means, as store_find finds jobs; false: none. */
-bool adopt_find(const char *state, const char *word, struct arena *a, struct job_row *out);
+bool adopt_find(struct adopt_memory *m, const char *state, const char *word, struct arena *a,
+                struct job_row *out);
 void adopt_progress(const struct job_row *row, struct job_progress *out);
 /* Asks it to save and end, as Ctrl-C does. */
 int adopt_stop(const struct job_row *row, struct cairn_error *err);

@@ -71,6 +71,7 @@ struct job_row {
     int64_t created, started, finished;
     int64_t version; /* counts edits */
     bool adopted;    /* a run that was started elsewhere (adopt.h); it has no row */
+    uint64_t mark;   /* of one that ended: changes with its files; else 0 */
 };
 
 /* A new name, unique, that sorts by the time of its making. */

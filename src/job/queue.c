@@ -57,6 +57,7 @@ int queue_refresh(struct queue *q, struct cairn_error *err)
 void queue_close(struct queue *q)
 {
     store_close(q->store);
+    adopt_memory_release(&q->adopted);
     arena_release(&q->arena);
     *q = (struct queue){ 0 };
 }

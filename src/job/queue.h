@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "host/facts.h"
+#include "job/adopt_memory.h"
 #include "job/job_row.h"
 #include "job/store.h"
 
@@ -24,7 +25,8 @@ struct queue_options {
 struct queue {
     struct queue_options o;
     struct store *store;
-    const char *note; /* what store_open had to say; NULL: nothing */
+    const char *note;            /* what store_open had to say; NULL: nothing */
+    struct adopt_memory adopted; /* for adopt_list: runs of a terminal that ended */
     struct arena arena;
 };
 

@@ -173,26 +173,30 @@ const char *runs_name(const char *dir, struct arena *a)
                                                                               : folder_name(dir, a);
 }
 
-static struct run_entry row_of(const char *dir, struct arena *a)
+static struct run_entry entry_of(const char *dir, struct arena *a)
 {
-    struct run_entry row = { .kind = RUN_NATIVE, .dir = arena_strdup(a, dir), .id = folder_name(dir, a) };
+    return (struct run_entry){ .kind = RUN_NATIVE, .dir = arena_strdup(a, dir), .id = folder_name(dir, a) };
+}
+
+void runs_read(struct run_entry *row, struct arena *a)
+{
     struct cairn_error ignored = { 0 };
-    const char *log = arena_printf(a, "%s/log.jsonl", dir);
-    int64_t written = time_of(arena_printf(a, "%s/run.json", dir)), logged = time_of(log);
-    run_info_read(dir, a, &row.info, &ignored);
-    const struct run_info *info = &row.info;
-    row.name = info->name && *info->name ? info->name : row.id;
-    row.state = info->state == RUN_RUNNING && !is_alive(info->pid, written) ? RUN_CRASHED : info->state;
-    row.touched = logged > written ? logged : written;
-    row.started = info->started;
-    int64_t end = info->finished ? info->finished : row.touched;
-    row.seconds = info->started && end > info->started ? (double)(end - info->started) : 0;
-    read_tail(log, &row);
-    return row;
+    const char *log = arena_printf(a, "%s/log.jsonl", row->dir);
+    int64_t written = time_of(arena_printf(a, "%s/run.json", row->dir)), logged = time_of(log);
+    run_info_read(row->dir, a, &row->info, &ignored);
+    const struct run_info *info = &row->info;
+    row->name = info->name && *info->name ? info->name : row->id;
+    row->state = info->state == RUN_RUNNING && !is_alive(info->pid, written) ? RUN_CRASHED : info->state;
+    row->touched = logged > written ? logged : written;
+    row->started = info->started;
+    int64_t end = info->finished ? info->finished : row->touched;
+    row->seconds = info->started && end > info->started ? (double)(end - info->started) : 0;
+    read_tail(log, row);
 }
 
 struct rows {
     struct arena *a;
+    bool reads; /* not only which there are */
     struct run_entry *row;
     struct os_info *folder; /* of each */
     size_t n;
@@ -212,7 +216,9 @@ static void add_run(struct rows *rows, const char *dir)
     size_t n = rows->n;
     if (!is_run(dir, rows->a) || os_info(dir, &folder) || is_listed(rows, &folder))
         return;
-    struct run_entry row = row_of(dir, rows->a);
+    struct run_entry row = entry_of(dir, rows->a);
+    if (rows->reads)
+        runs_read(&row, rows->a);
     *ARENA_PUSH(rows->a, rows->folder, n) = folder;
     *ARENA_PUSH(rows->a, rows->row, rows->n) = row;
 }
@@ -248,7 +254,7 @@ static int compare_rows(const void *a, const void *b)
 
 int runs_list(const char *dir, struct arena *a, struct run_entry **out, size_t *n, struct cairn_error *err)
 {
-    struct rows rows = { .a = a };
+    struct rows rows = { .a = a, .reads = true };
     const char *places[2];
     struct cairn_error ignored = { 0 };
     if (dir && is_run(dir, a)) {
@@ -319,17 +325,20 @@ void runs_register(const char *dir)
 int runs_registered(struct arena *a, struct run_entry **out, size_t *n, struct cairn_error *err)
 {
     const char *dir = register_path(a);
+    struct rows rows = { .a = a };
     *out = NULL;
     *n = 0;
     if (!dir || !os_is_folder(dir))
         return 0;
-    if (runs_list(dir, a, out, n, err))
+    if (add_runs_in(&rows, dir, err))
         return -1;
-    for (size_t i = 0; i < *n; i++) { /* not the link's */
-        CLEANUP(mem_free) char *full = realpath((*out)[i].dir, NULL);
+    for (size_t i = 0; i < rows.n; i++) { /* not the link's */
+        CLEANUP(mem_free) char *full = realpath(rows.row[i].dir, NULL);
         if (full)
-            (*out)[i].dir = arena_strdup(a, full);
+            rows.row[i].dir = arena_strdup(a, full);
     }
+    *out = rows.row;
+    *n = rows.n;
     return 0;
 }
 

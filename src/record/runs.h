@@ -67,8 +67,9 @@ struct run_entry {
 
 /* Makes a run known to runs_registered, wherever its folder is.  Does nothing if that fails: training goes on. */
 void runs_register(const char *dir);
-/* All runs that were registered and still exist; sorted as runs_list sorts. */
+/* All runs that were registered and still exist, with kind, id and dir alone; runs_read reads the rest of one. */
 int runs_registered(struct arena *a, struct run_entry **out, size_t *n, struct cairn_error *err);
+void runs_read(struct run_entry *row, struct arena *a);
 
 /* The native runs in a folder, or that folder itself if it is one; NULL: those in ./runs and
  * $XDG_STATE_HOME/cairn/train (or ~/.local/state/cairn/train).  Sorted by last write, the newest last.  A

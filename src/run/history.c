@@ -113,7 +113,7 @@ static void turn_round(struct run_entry *runs, size_t n)
     }
 }
 
-size_t history_read(const char *state, struct arena *a, struct run_entry **out)
+size_t history_list(const char *state, struct arena *a, struct run_entry **out)
 {
     struct root here = { .fd = -1 };
     struct cairn_error ignored = { 0 };
@@ -122,11 +122,27 @@ size_t history_read(const char *state, struct arena *a, struct run_entry **out)
         return 0;
     size_t n = list_runs(&here, state, a, out);
     turn_round(*out, n);
+    root_close(&here);
+    return n;
+}
+
+void history_read_runs(struct run_entry *runs, size_t n, struct arena *a)
+{
+    struct root here = { .fd = -1 };
+    struct cairn_error ignored = { 0 };
+    if (root_open(&here, NULL, &ignored))
+        return;
     for (size_t i = 0; i < n; i++) {
-        read_start(&here, &(*out)[i], a);
-        read_verdict(&here, &(*out)[i], a);
+        read_start(&here, &runs[i], a);
+        read_verdict(&here, &runs[i], a);
     }
     root_close(&here);
+}
+
+size_t history_read(const char *state, struct arena *a, struct run_entry **out)
+{
+    size_t n = history_list(state, a, out);
+    history_read_runs(*out, n, a);
     return n;
 }
 

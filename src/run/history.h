@@ -12,6 +12,9 @@
 
 /* Damaged journals are listed with what could be read. */
 size_t history_read(const char *state, struct arena *a, struct run_entry **out);
+/* The same in two steps: which there are, with kind, id and dir; and the rest of some of them. */
+size_t history_list(const char *state, struct arena *a, struct run_entry **out);
+void history_read_runs(struct run_entry *runs, size_t n, struct arena *a);
 
 /* "last", "#2" or "2" (1 is the newest), or the name of a folder. */
 bool history_is_name(const char *word);

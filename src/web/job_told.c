@@ -60,13 +60,15 @@ static void add_text(struct hash *h, const char *text)
 
 uint64_t job_told_hash(const struct job_row *row)
 {
-    const char *const texts[] = { row->name,     row->argv,  row->options, row->gpu,    row->gpu_used,
-                                  row->class_id, row->cause, row->run_dir, row->parent, row->note };
-    const int64_t numbers[] = { row->kind,      row->state,   row->want,    row->attempt,  row->has_exit,
-                                row->exit_code, row->created, row->started, row->finished, row->version };
+    const char *const texts[] = { row->uid,     row->name,     row->argv,     row->options,
+                                  row->gpu,     row->gpu_used, row->class_id, row->cause,
+                                  row->run_dir, row->parent,   row->note };
+    const int64_t numbers[] = { row->kind,     row->state,     row->want,          row->attempt,
+                                row->has_exit, row->exit_code, row->created,       row->started,
+                                row->finished, row->version,   (int64_t)row->mark, row->pid };
     uint64_t position, out[2];
     struct hash h;
-    if (row->adopted || row->pid || job_state_is_running(row->state))
+    if (row->adopted ? !row->mark : row->pid || job_state_is_running(row->state))
         return 0;
     hash_init(&h);
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)

@@ -22,7 +22,8 @@ void job_told_release(struct job_told *t);
 /* The entry of a job, which is made if there is none; valid until the next call. */
 struct told *job_told_of(struct job_told *t, const char *uid);
 void job_told_forget(struct job_told *t, const char *uid);
-/* Of a row that nothing else than the database can change: it neither runs nor has a process left.  0: it can. */
+/* Of all that is told of a job which neither runs nor has a process left: nothing else than the database changes it,
+ * or of a run of a terminal its files.  0: it may change otherwise. */
 uint64_t job_told_hash(const struct job_row *row);
 
 #endif

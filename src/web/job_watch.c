@@ -89,7 +89,7 @@ static int tell_removed(struct job_watch *w, struct arena *a, struct cairn_error
         const char *uid = arena_strdup(a, w->told.job[i].uid);
         if (store_has(w->queue->store, uid, &has, err))
             return -1;
-        if (has || adopt_find(w->queue->o.state, uid, a, &row))
+        if (has || adopt_find(&w->queue->adopted, w->queue->o.state, uid, a, &row))
             job_told_forget(&w->told, uid);
         else
             job_watch_removed(w, uid);
@@ -113,7 +113,7 @@ static int look_at_runs(struct job_watch *w, struct arena *a, struct cairn_error
 {
     struct job_row *rows;
     size_t n;
-    if (adopt_list(w->queue->o.state, a, &rows, &n, err))
+    if (adopt_list(&w->queue->adopted, w->queue->o.state, a, &rows, &n, err))
         return -1;
     for (size_t i = 0; i < n && i < ROWS; i++)
         tell(w, &rows[i]);
@@ -224,7 +224,8 @@ static void look_at_output(struct job_watch *w, struct watched *j, const char *l
 static bool find(struct job_watch *w, const char *uid, struct arena *a, struct job_row *row)
 {
     struct cairn_error ignored;
-    return !store_get(w->queue->store, uid, a, row, &ignored) || adopt_find(w->queue->o.state, uid, a, row);
+    return !store_get(w->queue->store, uid, a, row, &ignored) ||
+           adopt_find(&w->queue->adopted, w->queue->o.state, uid, a, row);
 }
 
 static void look_at_job(struct job_watch *w, struct watched *j, struct arena *a)

@@ -236,7 +236,7 @@ bool jobs_get(struct request *r, const char *uid, struct job_row *out, struct ca
         return false;
     if (has)
         return !store_get(l->queue.store, uid, &r->arena, out, err);
-    return adopt_find(l->queue.o.state, uid, &r->arena, out);
+    return adopt_find(&l->queue.adopted, l->queue.o.state, uid, &r->arena, out);
 }
 
 bool jobs_find(struct request *r, struct job_row *out)

@@ -58,6 +58,8 @@ static void rows_that_run_have_no_hash(void)
     CHECK(!job_told_hash(&(struct job_row){ .uid = "a", .state = JOB_ACTIVE }));
     CHECK(!job_told_hash(&(struct job_row){ .uid = "a", .state = JOB_STOPPED, .pid = 7 }));
     CHECK(!job_told_hash(&(struct job_row){ .uid = "a", .state = JOB_FINISHED, .adopted = true }));
+    CHECK(job_told_hash(&(struct job_row){ .uid = "a", .state = JOB_FINISHED, .adopted = true, .mark = 1 }) !=
+          job_told_hash(&(struct job_row){ .uid = "a", .state = JOB_FINISHED, .adopted = true, .mark = 3 }));
 }
 
 int main(void)
