@@ -107,12 +107,8 @@ def ask(s, path, tries, headers=None):
 # ---- processes ----
 
 def cpu_s(pid):
-    """Seconds of CPU so far of all its threads, by the nanosecond."""
-    total = 0
-    for thread in os.listdir(f'/proc/{pid}/task'):
-        with open(f'/proc/{pid}/task/{thread}/schedstat', encoding='utf-8') as f:
-            total += int(f.read().split()[0])
-    return total / 1e9
+    """Seconds of CPU so far of all its threads, also of those that have ended, by the nanosecond."""
+    return time.clock_gettime(~pid << 3 | 2)  # as clock_getcpuclockid(3) computes it: CPUCLOCK_SCHED of the process
 
 
 def memory_kib(pid, name='Rss'):
