@@ -139,9 +139,14 @@ struct json *report_jobs(const char *state, const struct job_row *rows, size_t n
     struct json *list = json_add_array(top, "jobs");
     for (size_t i = 0; i < n; i++)
         report_job(state, &rows[i], false, json_add_object(list, NULL));
-    json_add_text(top, "next", more && n ? rows[n - 1].uid : NULL);
+    report_jobs_end(top, more && n ? rows[n - 1].uid : NULL, paused);
+    return top;
+}
+
+void report_jobs_end(struct json *top, const char *next, bool paused)
+{
+    json_add_text(top, "next", next);
     struct json *queue = json_add_object(top, "queue");
     json_add_bool(queue, "paused", paused);
     json_add_text(queue, "reason", paused ? "paused by the user" : NULL);
-    return top;
 }

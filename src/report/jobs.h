@@ -11,5 +11,7 @@
 struct json *report_job(const char *state, const struct job_row *row, bool full, struct json *into);
 /* {"schema":1,"jobs":[…],"next":uid or null,"queue":{"paused","reason"}}.  next: there are older ones. */
 struct json *report_jobs(const char *state, const struct job_row *rows, size_t n, bool more, bool paused);
+/* The members behind the jobs. */
+void report_jobs_end(struct json *top, const char *next, bool paused);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Jobs: the list, new ones, changes, what a user asks of them. */
+ * Jobs: one, new ones, changes, what a user asks of them. */
 #include "base/hash.h"
 #include "base/parse.h"
 #include "base/str.h"
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LIST_MOST = 2000, TEXT_MOST = 200, NOTE_MOST = 10000 };
+enum { TEXT_MOST = 200, NOTE_MOST = 10000 };
 
 /* What is asked for makes no sense for the job as it is. */
 static void answer_conflict(struct request *r, const struct cairn_error *err)
@@ -46,71 +46,6 @@ static void answer_job(struct request *r, int status, const char *uid)
     answer_header(r, "ETag", arena_printf(&r->arena, "\"%lld\"", (long long)row.version));
     if (status == 201)
         answer_header(r, "Location", arena_printf(&r->arena, "api/v1/jobs/%s", uid));
-}
-
-/* ---- the list ---- */
-
-static int newest_first(const void *a, const void *b)
-{
-    return strcmp(((const struct job_row *)b)->uid, ((const struct job_row *)a)->uid);
-}
-
-/* Jobs, and runs of a terminal, in one list. */
-static int read_list(struct request *r, struct queue *q, const struct store_query *query,
-                     struct job_row **rows, size_t *n, struct cairn_error *err)
-{
-    struct job_row *runs;
-    size_t n_runs;
-    if (store_list(q->store, query, &r->arena, rows, n, err) ||
-        adopt_list(q->o.state, &r->arena, &runs, &n_runs, err))
-        return -1;
-    for (size_t i = 0; i < n_runs; i++)
-        if ((!query->states || query->states & 1u << runs[i].state) &&
-            (!query->before || strcmp(runs[i].uid, query->before) < 0) &&
-            (!query->text || strcasestr(runs[i].name, query->text)))
-            *ARENA_PUSH(&r->arena, *rows, *n) = runs[i];
-    if (*n)
-        qsort(*rows, *n, sizeof(**rows), newest_first);
-    return 0;
-}
-
-static bool parse_states(struct request *r, unsigned *out)
-{
-    const char *list = request_query(r, "state");
-    *out = 0;
-    for (const char *at = list; at && *at; at += strspn(at, ",")) {
-        size_t n = strcspn(at, ",");
-        enum job_state state;
-        if (!job_state_parse(arena_strndup(&r->arena, at, n), &state)) {
-            answer_problem(r, 400, "there is no state \"%.*s\"", (int)(n < 40 ? n : 40), at);
-            return false;
-        }
-        *out |= 1u << state;
-        at += n;
-    }
-    return true;
-}
-
-void api_jobs_list(struct request *r)
-{
-    struct store_query query = { .text = request_query(r, "q"), .before = request_query(r, "before") };
-    struct queue *q = jobs_queue(r);
-    struct cairn_error err = { 0 };
-    struct job_row *rows;
-    size_t n;
-    int64_t limit;
-    bool paused;
-    if (!q || !parse_states(r, &query.states) || !request_query_int(r, "limit", 1, LIST_MOST, 100, &limit))
-        return;
-    query.limit = (int)limit + 1; /* one more tells whether there are more */
-    if (query.text && !*query.text)
-        query.text = NULL;
-    if (read_list(r, q, &query, &rows, &n, &err) || queue_is_paused(q, &paused, &err)) {
-        answer_error(r, &err);
-        return;
-    }
-    bool more = n > (size_t)limit;
-    answer_json(r, 200, report_jobs(q->o.state, rows, more ? (size_t)limit : n, more, paused));
 }
 
 void api_job_get(struct request *r)

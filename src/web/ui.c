@@ -122,6 +122,7 @@ static void close_parts(struct web *w, const struct listen *l)
     series_cache_close(w->series);
     machine_close(w->machine);
     jobs_close(w->jobs);
+    job_texts_release(&w->texts);
     assets_close(w->assets);
     events_close(w->events);
     loop_close(w->loop);

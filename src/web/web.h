@@ -12,6 +12,7 @@
 #include "web/events.h"
 #include "web/folder.h"
 #include "web/guard.h"
+#include "web/job_texts.h"
 #include "web/loop.h"
 #include "web/server.h"
 #include "web/session.h"
@@ -53,6 +54,7 @@ struct web {
     struct tasks *writes; /* of the database: they wait for each other and for other programs */
     struct series_cache *series;
     struct jobs *jobs;
+    struct job_texts texts; /* for lists of jobs */
     struct state_other self;
     const char *address; /* in links: "localhost:22476" */
     struct arena arena;  /* lives as long as the server */
