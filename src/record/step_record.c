@@ -210,9 +210,12 @@ static const char *scan_word(struct scan *s, const char *key, size_t len, const 
 
 static const char *scan_step(const char *at, struct step_record *out)
 {
-    char *end;
-    out->step = strtoull(at, &end, 10);
-    return end;
+    const char *first = at;
+    uint64_t step = 0;
+    for (unsigned digit; (digit = (unsigned)*at - '0') < 10; at++)
+        step = step * 10 + digit;
+    out->step = step;
+    return at - first < 20 ? at : NULL; /* else it may not fit */
 }
 
 static const char *scan_metric(struct scan *s, enum metric which, const char *at)
@@ -267,7 +270,7 @@ static bool scan_line(const char *line, size_t len, unsigned wanted, struct step
 {
     struct scan s = { .out = out, .wanted = wanted, .end = line + len };
     const char *at = line;
-    if (!str_starts(at, "{\"step\":") || at[8] < '0' || at[8] > '9')
+    if (len < 10 || memcmp(at, "{\"step\":", 8) != 0 || at[8] < '0' || at[8] > '9')
         return false;
     do {
         if (at[1] != '"' || !(at = scan_member(&s, at + 2)))
