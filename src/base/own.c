@@ -68,7 +68,16 @@ static int verify(enum path_place kind, int fd, const char *path, struct cairn_e
     return cairn_hint(err, "set %s to another folder", path_place(kind)->variable);
 }
 
-static int cannot_open(const char *path, struct cairn_error *err)
+/* Adds the remedy, if another folder is one. */
+static int name_another(enum path_place kind, int why, struct cairn_error *err)
+{
+    if (why == EROFS || why == EACCES || why == EPERM || why == ENOTDIR)
+        cairn_hint(err, "set %s to a folder that you can write to", path_place(kind)->variable);
+    errno = why;
+    return -1;
+}
+
+static int cannot_open(enum path_place kind, const char *path, struct cairn_error *err)
 {
     int why = errno;
     struct stat st;
@@ -76,8 +85,14 @@ static int cannot_open(const char *path, struct cairn_error *err)
         cairn_fail(err, CAIRN_EIO, "%s is a symbolic link, which cairn does not follow", path);
     else
         cairn_fail_errno(err, "open the folder %s", path);
-    errno = why;
-    return -1;
+    return name_another(kind, why, err);
+}
+
+static int cannot_make(enum path_place kind, const char *path, struct cairn_error *err)
+{
+    int why = errno;
+    cairn_fail_errno(err, "make the folder %s", path);
+    return name_another(kind, why, err);
 }
 
 static int open_dir(enum path_place kind, int at, const char *name, const char *path, int *out,
@@ -86,7 +101,7 @@ static int open_dir(enum path_place kind, int at, const char *name, const char *
     CLEANUP(fd_close)
     int fd = os_open_at(at, name, OS_READ | OS_FOLDER | OS_NO_LINK);
     if (fd < 0)
-        return cannot_open(path, err);
+        return cannot_open(kind, path, err);
     if (verify(kind, fd, path, err))
         return -1;
     *out = fd;
@@ -117,10 +132,12 @@ static int open_root(enum path_place kind, const char *root, bool make, int *fd,
     if (!make || errno != ENOENT)
         return -1;
     CLEANUP(mem_free) char *above = path_folder(root);
-    if (may_make(kind, root, err) || file_make_dir(above, 0700, err))
+    if (may_make(kind, root, err))
         return -1;
+    if (file_make_dir(above, 0700, err))
+        return name_another(kind, errno, err);
     if (os_make_dir(root, 0700) && errno != EEXIST)
-        return cairn_fail_errno(err, "make the folder %s", root);
+        return cannot_make(kind, root, err);
     return open_dir(kind, AT_FDCWD, root, root, fd, err);
 }
 
@@ -144,7 +161,7 @@ int own_dir_open(struct own_dir *d, enum path_place kind, const char *root, cons
         return -1;
     if (below) {
         if (make && os_make_dir_at(top, below, 0700) && errno != EEXIST)
-            return cairn_fail_errno(err, "make the folder %s", path);
+            return cannot_make(kind, path, err);
         if (open_dir(kind, top, below, path, &fd, err))
             return -1;
     } else {

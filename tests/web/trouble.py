@@ -148,6 +148,21 @@ def a_clock_that_is_set_back_changes_no_state():
     return findings
 
 
+def a_state_folder_that_cannot_be_made_is_said():
+    findings = []
+    with Server(wait=False) as s:
+        with open(s.home + '/file', 'w', encoding='utf-8'):
+            pass
+        s.environment['XDG_STATE_HOME'] = s.home + '/file'
+        for command in (['ui', '--no-open', '--port', '0'], ['job', 'list'], ['job', 'add', '--', 'true']):
+            done = s.cairn(*command)
+            expect(findings, f'exit of {command}', done.returncode, 1)
+            for word in (s.home + '/file', 'set XDG_STATE_HOME'):
+                if word not in done.stderr:
+                    findings.append(f'no {word} in {done.stderr!r}')
+    return findings
+
+
 def a_read_only_state_folder_is_said():
     findings = []
     with Server(wait=False) as s:
@@ -432,6 +447,7 @@ CASES = [
     a_configuration_whose_file_is_gone_was_copied,
     values_of_other_types_are_refused,
     a_clock_that_is_set_back_changes_no_state,
+    a_state_folder_that_cannot_be_made_is_said,
     a_read_only_state_folder_is_said,
     a_state_folder_on_nfs_has_another_journal,
     a_full_disk_under_a_server_loses_no_job,

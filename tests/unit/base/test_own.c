@@ -86,6 +86,22 @@ static void refuses_a_folder_of_another(void)
         CHECK(own_check(PLACE_STATE, tree_path(&tree, "theirs/cairn"), &err) == -1);
 }
 
+static void where_none_can_be_made_the_variable_is_named(void)
+{
+    struct cairn_error err = { 0 };
+    tree_put(&tree, "file", "");
+    CHECK(open_and_close(tree_path(&tree, "file/cairn"), NULL, true, &err) == -1);
+    CHECK_HAS(err.msg, "file");
+    CHECK_HAS(err.hint, "XDG_");
+    CHECK_INT(errno, ENOTDIR);
+    if (geteuid() == 0)
+        return;
+    CHECK(!mkdir(tree_path(&tree, "closed"), 0500));
+    CHECK(open_and_close(tree_path(&tree, "closed/cairn"), NULL, true, &err) == -1);
+    CHECK_HAS(err.hint, "XDG_");
+    CHECK_INT(errno, EACCES);
+}
+
 static void follows_no_link(void)
 {
     struct cairn_error err = { 0 };
@@ -153,6 +169,7 @@ int main(void)
     RUN(makes_what_only_the_user_may_enter);
     RUN(takes_back_what_others_may_write_to);
     RUN(refuses_a_folder_of_another);
+    RUN(where_none_can_be_made_the_variable_is_named);
     RUN(follows_no_link);
     RUN(a_new_folder_is_new);
     RUN(files_are_ours_and_no_links);
