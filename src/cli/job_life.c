@@ -5,9 +5,11 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "job/adopt.h"
+#include "job/environment.h"
 #include "job/job_dir.h"
 #include <poll.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum { LOOK_MS = 50, END_MS = 8000 };
 
@@ -29,13 +31,36 @@ static int wait_for_end(struct job_session *s, const char *uid, struct cairn_err
     return queue_heal(&s->queue, err);
 }
 
-/* A run from a terminal can be stopped and nothing else. */
-static int act_on_run(const struct job_row *row, const struct action *x, struct cairn_error *err)
+/* A run from a terminal becomes a job, with the variables of this shell. */
+static int take_run(struct job_session *s, const struct job_row *row, bool goes_on, bool json,
+                    struct cairn_error *err)
 {
-    if (x->stops)
-        return adopt_stop(row, err);
-    cairn_fail(err, CAIRN_EUSAGE, "%s was started in a terminal, not by `cairn job`", row->name);
-    return cairn_hint(err, "it can be shown and stopped; `cairn train --resume=RUN` goes on with it");
+    CLEANUP(json_cleanup) struct json *env = environment_take((const char *const *)environ, NULL);
+    CLEANUP(mem_free) char *text = json_to_string(env);
+    struct job_row made;
+    if (queue_adopt(&s->queue, row, goes_on, text, &s->arena, &made, err) ||
+        (goes_on && queue_advance(&s->queue, err)))
+        return -1;
+    if (goes_on)
+        job_print_done(s, made.uid, NULL, json);
+    else
+        job_print_row(s, &made, "a draft, which `cairn job start` queues", json);
+    return 0;
+}
+
+static int act_on_run(struct job_session *s, const struct job_row *row, const struct action *x, bool json,
+                      struct cairn_error *err)
+{
+    if (x->copies || x->act == queue_resume)
+        return take_run(s, row, !x->copies, json, err);
+    if (!x->stops) {
+        cairn_fail(err, CAIRN_EUSAGE, "%s was started in a terminal, not by `cairn job`", row->name);
+        return cairn_hint(err, "it can be shown and stopped; `cairn job resume` goes on with it as a job");
+    }
+    if (adopt_stop(row, err))
+        return -1;
+    job_print_row(s, row, row->state == JOB_ACTIVE ? "asked to stop" : NULL, json);
+    return 0;
 }
 
 static void print_removed(const struct job_session *s, const struct job_row *row, bool json)
@@ -56,12 +81,8 @@ static int act(struct job_session *s, const struct action *x, const char *word, 
     struct job_row row, made;
     if (job_session_find(s, word, &row, err))
         return -1;
-    if (row.adopted) {
-        if (act_on_run(&row, x, err))
-            return -1;
-        job_print_row(s, &row, row.state == JOB_ACTIVE ? "asked to stop" : NULL, json);
-        return 0;
-    }
+    if (row.adopted)
+        return act_on_run(s, &row, x, json, err);
     if (x->copies) {
         if (queue_clone(&s->queue, row.uid, &s->arena, &made, err))
             return -1;
@@ -145,7 +166,9 @@ int cmd_job_resume(int argc, char **argv)
     static const struct action x = {
         .act = queue_resume,
         .synopsis = "cairn job resume [options] JOB...",
-        .about = "Goes on with a job where it stopped, failed or was lost.",
+        .about =
+            "Goes on with a job where it stopped, failed or was lost. A run of `cairn train` or `cairn run` "
+            "that was started in a terminal, and has ended, becomes a job.",
     };
     return run_action(&x, argc, argv);
 }
@@ -177,7 +200,7 @@ int cmd_job_clone(int argc, char **argv)
     static const struct action x = {
         .copies = true,
         .synopsis = "cairn job clone [options] JOB...",
-        .about = "Copies a job as a draft, to edit and start.",
+        .about = "Copies a job, or a run that was started in a terminal, as a draft, to edit and start.",
     };
     return run_action(&x, argc, argv);
 }

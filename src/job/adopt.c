@@ -43,6 +43,7 @@ static void read_start(const struct run_entry *e, struct arena *a, struct job_ro
         json_parse(text, strcspn(text, "\n"), &start, &ignored))
         return;
     row->pid = json_int(json_get(start, "pid"), 0);
+    row->cwd = arena_strdup(a, json_text(json_get(start, "cwd")));
     const struct json *command = json_get(start, "command");
     if (json_is_array(command)) {
         CLEANUP(mem_free) char *argv = json_to_string(command);
@@ -58,7 +59,6 @@ static struct job_row row_of(const struct run_entry *e, struct arena *a)
         .uid = arena_strdup(a, uid),
         .name = e->name ? e->name : e->id,
         .kind = e->kind == RUN_NATIVE ? JOB_TRAIN : JOB_RUN,
-        .cwd = e->dir,
         .env = "{}",
         .options = "{}",
         .gpu = "auto",
@@ -73,9 +73,11 @@ static struct job_row row_of(const struct run_entry *e, struct arena *a)
     };
     if (row.state != JOB_ACTIVE)
         row.finished = e->touched;
-    if (e->kind == RUN_NATIVE)
+    if (e->kind == RUN_NATIVE) {
         row.pid = e->info.pid;
-    else {
+        row.cwd = e->info.folder ? e->info.folder : e->dir;
+        row.gpu = e->info.device && str_starts(e->info.device, "cpu") ? "cpu" : "auto";
+    } else {
         read_start(e, a, &row);
         row.has_exit = e->ended;
         row.exit_code = e->code;

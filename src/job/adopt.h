@@ -3,7 +3,7 @@
  * under `cairn run` (run/history.h).
  *
  * They have no row in the database.  Their uid follows from their start and their folder, so that it stays the
- * same.  They can be looked at and stopped; nothing else. */
+ * same.  They can be looked at, stopped, and made a job (queue_adopt). */
 #ifndef CAIRN_JOB_ADOPT_H
 #define CAIRN_JOB_ADOPT_H
 

@@ -7,14 +7,14 @@
 /* What a run of a terminal has; the other texts of its row are the same for all. */
 struct adopt_known {
     struct job_row row;
-    char *text[5];
+    char *text[6];
     bool exists; /* in the list that is made */
 };
 
 /* Where the texts of a row are, the folder first. */
-static const size_t places[] = { offsetof(struct job_row, run_dir), offsetof(struct job_row, uid),
-                                 offsetof(struct job_row, name), offsetof(struct job_row, argv),
-                                 offsetof(struct job_row, class_id) };
+static const size_t places[] = { offsetof(struct job_row, run_dir),  offsetof(struct job_row, uid),
+                                 offsetof(struct job_row, name),     offsetof(struct job_row, argv),
+                                 offsetof(struct job_row, class_id), offsetof(struct job_row, cwd) };
 
 static const char **text_of(struct job_row *row, size_t i)
 {
@@ -63,7 +63,6 @@ bool adopt_memory_get(struct adopt_memory *m, const char *dir, uint64_t mark, st
     *out = k->row;
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
         *text_of(out, i) = arena_strdup(a, k->text[i]);
-    out->cwd = out->run_dir;
     return true;
 }
 

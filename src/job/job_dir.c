@@ -53,10 +53,11 @@ static const struct {
     const char *key;
     size_t at;
 } texts[] = {
-    { "name", offsetof(struct job_row, name) },     { "argv", offsetof(struct job_row, argv) },
-    { "cwd", offsetof(struct job_row, cwd) },       { "env", offsetof(struct job_row, env) },
-    { "gpu", offsetof(struct job_row, gpu) },       { "options", offsetof(struct job_row, options) },
-    { "parent", offsetof(struct job_row, parent) }, { "note", offsetof(struct job_row, note) },
+    { "name", offsetof(struct job_row, name) },       { "argv", offsetof(struct job_row, argv) },
+    { "cwd", offsetof(struct job_row, cwd) },         { "env", offsetof(struct job_row, env) },
+    { "gpu", offsetof(struct job_row, gpu) },         { "options", offsetof(struct job_row, options) },
+    { "parent", offsetof(struct job_row, parent) },   { "note", offsetof(struct job_row, note) },
+    { "run_dir", offsetof(struct job_row, run_dir) },
 };
 
 static const char **text_of(struct job_row *row, size_t i)

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "job/command.h"
 #include "job/job_dir.h"
+#include "job/life.h"
 #include "os/file.h"
 #include "os/info.h"
 #include "os/process.h"
@@ -23,7 +24,7 @@ enum { LOOK_MS = 20, LET_GO_MS = 1000 };
 /* ---- resuming ---- */
 
 /* Trainers name their folders relative to the working folder of the job. */
-static void find_resume(const struct job_row *row, struct arena *a, struct resume *out)
+void life_find_resume(const struct job_row *row, struct arena *a, struct resume *out)
 {
     struct job_command c;
     struct cairn_error ignored;
@@ -54,7 +55,7 @@ bool queue_can_resume(const struct queue *q, const struct job_row *row, struct a
         *why = "samples begin from the start";
         return false;
     }
-    find_resume(row, a, &r);
+    life_find_resume(row, a, &r);
     *why = r.why;
     return r.way != RESUME_UNKNOWN;
 }
@@ -71,7 +72,7 @@ bool queue_is_resumable(const struct job_row *row)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     const char *why;
-    if (row->adopted)
+    if (row->adopted && (row->state == JOB_ACTIVE || (row->kind == JOB_RUN && !row->cwd)))
         return false;
     /* One that was paused before it began goes back to its place, whatever it is. */
     if (row->state == JOB_PAUSED || (row->kind == JOB_TRAIN && !job_state_has_ended(row->state)))

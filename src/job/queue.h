@@ -45,6 +45,10 @@ int queue_add(struct queue *q, const struct job_row *wish, bool start, struct ar
 /* A copy of a job as a draft. */
 int queue_clone(struct queue *q, const char *uid, struct arena *a, struct job_row *out,
                 struct cairn_error *err);
+/* A job out of a run that was started in a terminal (adopt.h): a draft that repeats it, or one in the queue that goes
+ * on with it after it has ended.  Native training then belongs to the job alone.  `env` as in a wish. */
+int queue_adopt(struct queue *q, const struct job_row *run, bool goes_on, const char *env, struct arena *a,
+                struct job_row *out, struct cairn_error *err);
 /* See store_edit.  Also writes the job's folder.  A conflict or a running job fails with CAIRN_EUSAGE:
  * *conflict says which. */
 int queue_edit(struct queue *q, const char *uid, int64_t version, const struct store_edit *e, bool *conflict,

@@ -24,7 +24,7 @@ static void restore_state(const char *state, struct job_row *row, struct arena *
     row->attempt = job_dir_last_attempt(state, row->uid);
     if (row->attempt)
         outcome_read(state, row, a, &end);
-    row->run_dir = end.run_dir;
+    row->run_dir = end.run_dir ? end.run_dir : row->run_dir;
     row->options = end.options;
     if (job_dir_is_held(state, row->uid)) {
         restore_running(state, row, a);

@@ -307,6 +307,20 @@ static void clean_register(const char *dir, struct arena *a)
             os_remove(rows[i].dir);
 }
 
+static const char *link_of(const char *folder, const char *run, struct arena *a)
+{
+    return arena_printf(a, "%s/%s-%08x", folder, path_name(run), (unsigned)hash_bytes(run, strlen(run)));
+}
+
+void runs_unregister(const char *dir)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    CLEANUP(mem_free) char *full = realpath(dir, NULL);
+    const char *folder = register_path(&a);
+    if (full && folder)
+        os_remove(link_of(folder, full, &a));
+}
+
 void runs_register(const char *dir)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
@@ -318,8 +332,7 @@ void runs_register(const char *dir)
         own_dir_open(&d, PLACE_STATE, state, register_name, true, &ignored))
         return;
     clean_register(d.path, &a);
-    (void)!os_make_link(full, arena_printf(&a, "%s/%s-%08x", d.path, path_name(full),
-                                           (unsigned)hash_bytes(full, strlen(full))));
+    (void)!os_make_link(full, link_of(d.path, full, &a));
 }
 
 int runs_registered(struct arena *a, struct run_entry **out, size_t *n, struct cairn_error *err)

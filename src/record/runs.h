@@ -67,6 +67,8 @@ struct run_entry {
 
 /* Makes a run known to runs_registered, wherever its folder is.  Does nothing if that fails: training goes on. */
 void runs_register(const char *dir);
+/* Forgets it again: it belongs to somebody who lists it. */
+void runs_unregister(const char *dir);
 /* All runs that were registered and still exist, with kind, id and dir alone; runs_read reads the rest of one. */
 int runs_registered(struct arena *a, struct run_entry **out, size_t *n, struct cairn_error *err);
 void runs_read(struct run_entry *row, struct arena *a);

@@ -17,6 +17,7 @@
 #include "run/shown_before.h"
 #include "run/verdict.h"
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -212,6 +213,8 @@ static void open_journal(struct stage *s)
     struct json *command = json_add_array(event, "command");
     for (char **arg = s->o->argv; *arg; arg++)
         json_add_text(command, NULL, *arg);
+    char folder[PATH_MAX];
+    json_add_text(event, "cwd", getcwd(folder, sizeof(folder)));
     journal_add_process(event);
     verdict_add_torch(event, s->facts);
     verdict_add_torch(facts, s->facts);

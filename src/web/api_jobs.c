@@ -241,8 +241,8 @@ static bool wanted_version(struct request *r, int64_t *out)
 static bool refuse_run(struct request *r, const struct job_row *row)
 {
     if (row->adopted)
-        answer_problem_hint(r, 409, "this run was started in a terminal", "it can be looked at and stopped",
-                            0);
+        answer_problem_hint(r, 409, "this run was started in a terminal",
+                            "it can be looked at and stopped; resume or clone makes it a job", 0);
     return row->adopted;
 }
 
@@ -363,12 +363,14 @@ static const struct action *find_action(const char *name)
     return NULL;
 }
 
-static void answer_clone(struct request *r, struct queue *q, const struct job_row *row)
+/* A copy, or the job that goes on with a run of a terminal. */
+static void answer_new_job(struct request *r, struct queue *q, const struct job_row *row, bool goes_on)
 {
     struct job_row made;
     struct cairn_error err = { 0 };
-    if (queue_clone(q, row->uid, &r->arena, &made, &err)) {
-        answer_error(r, &err);
+    if (row->adopted ? queue_adopt(q, row, goes_on, environment(r, NULL), &r->arena, &made, &err)
+                     : queue_clone(q, row->uid, &r->arena, &made, &err)) {
+        answer_conflict(r, &err);
         return;
     }
     jobs_changed(r, made.uid);
@@ -378,7 +380,7 @@ static void answer_clone(struct request *r, struct queue *q, const struct job_ro
 void api_job_act(struct request *r)
 {
     const struct action *x = find_action(r->part[1]);
-    bool clones = !strcmp(r->part[1], "clone");
+    bool clones = !strcmp(r->part[1], "clone"), resumes = x && x->queue == queue_resume;
     struct queue *q = jobs_queue(r);
     struct job_row row;
     struct cairn_error err = { 0 };
@@ -389,15 +391,14 @@ void api_job_act(struct request *r)
         return;
     }
     if ((r->body_n && !request_json(r)) || !jobs_find(r, &row) ||
-        ((clones || x->queue) && refuse_run(r, &row)))
+        (x && x->queue && !resumes && refuse_run(r, &row)))
         return;
-    if (row.kind == JOB_RUN && !row.adopted && !r->web->run_allowed && x &&
-        (x->queue == queue_start || x->queue == queue_resume)) {
+    if (row.kind == JOB_RUN && !r->web->run_allowed && x && (x->queue == queue_start || resumes)) {
         answer_problem(r, 403, "this server runs no commands that a page names");
         return;
     }
-    if (clones) {
-        answer_clone(r, q, &row);
+    if (clones || (row.adopted && resumes)) {
+        answer_new_job(r, q, &row, resumes);
         return;
     }
     if (x->queue ? x->queue(q, row.uid, &err) : x->other(r, q, &row, &err)) {

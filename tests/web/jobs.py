@@ -384,6 +384,27 @@ def runs_of_a_terminal_are_listed():
         c.same('log', c.s.get(f'/api/v1/jobs/{uid}/log').body, b'hello\n')
         act(c, uid, 'start', status=409)
         act(c, uid, 'stop')
+        act(c, uid, 'resume', status=409)
+        copy = act(c, uid, 'clone')
+        c.same('a job of its own', (copy['adopted'], copy['state'], copy['argv']), (False, 'draft', ['sh', '-c', 'echo hello']))
+        act(c, copy['uid'], 'start')
+        reaches(c, copy['uid'], 'finished')
+        return c.findings
+
+
+def runs_of_a_terminal_go_on():
+    with Checked('--allow-root') as c:
+        config = os.path.join(c.s.home, 'alone.yaml')
+        with open(config, 'w', encoding='utf-8') as f:
+            f.write(training(c, 3)['config'])
+        done = c.s.cairn('train', '--device', 'cpu', '--set', f'run.dir={c.s.home}/alone', config)
+        c.same(done.stderr, done.returncode, 0)
+        row, = c.get('/api/v1/jobs').json()['jobs']
+        c.same('resumable', (row['adopted'], row['resumable']), (True, True))
+        job = act(c, row['uid'], 'resume')
+        c.same('the same run', (job['adopted'], job['run_dir']), (False, row['run_dir']))
+        reaches(c, job['uid'], 'finished')
+        c.same('listed once', [j['uid'] for j in c.get('/api/v1/jobs').json()['jobs']], [job['uid']])
         return c.findings
 
 
@@ -426,6 +447,7 @@ tap.run([
     a_request_that_is_repeated_adds_one_job,
     commands_are_refused_where_they_are_not_allowed,
     runs_of_a_terminal_are_listed,
+    runs_of_a_terminal_go_on,
     a_killed_supervisor_is_noticed,
     the_keys_of_configurations_are_there,
 ])

@@ -36,8 +36,8 @@ const NATIVE = new Set(['sample', 'save']);
 export function actionsOf(job) {
   if (session.read_only) return [];
   let names = BY_STATE[stateOf(job)] ?? [];
-  // A run of a terminal is not in the queue: it can be looked at and stopped.
-  if (job.adopted) names = names.filter((name) => name === 'stop');
+  // A run of a terminal is not in the queue: it can be stopped, and made a job.
+  if (job.adopted) names = names.filter((name) => name === 'stop' || name === 'resume' || name === 'clone');
   if (job.kind !== 'train') names = names.filter((name) => !NATIVE.has(name));
   if (job.resumable === false) names = names.filter((name) => name !== 'pause' && name !== 'resume');
   return names.map((name) => ({ name, label: t(`do.${name}`), icon: ICONS[name], keys: KEYS[name], danger: name === 'delete' || name === 'kill', run: () => act(job, name) }));
@@ -57,6 +57,7 @@ export async function act(job, name) {
     const answer = await post(`jobs/${job.uid}/${ENDPOINT[name] ?? name}`);
     if (answer?.uid) emit('job', answer);
     if (name === 'clone' && answer) location.hash = `#/job/${answer.uid}/edit`;
+    else if (job.adopted && answer && answer.uid !== job.uid) location.hash = `#/job/${answer.uid}`;
     else toast(t(`did.${name}`, { name: job.name }), { kind: 'good' });
   } catch (problem) {
     complain(problem);
