@@ -23,6 +23,16 @@ struct action {
     bool copies, removes;
 };
 
+static int remove_alone(struct queue *q, const char *uid, struct cairn_error *err)
+{
+    return queue_remove(q, uid, false, err);
+}
+
+static int remove_with_run(struct queue *q, const char *uid, struct cairn_error *err)
+{
+    return queue_remove(q, uid, true, err);
+}
+
 /* The guardian needs a moment; then the row is set right. */
 static int wait_for_end(struct job_session *s, const char *uid, struct cairn_error *err)
 {
@@ -101,19 +111,26 @@ static int act(struct job_session *s, const struct action *x, const char *word, 
 
 static int run_action(const struct action *x, int argc, char **argv)
 {
-    bool json = false;
+    bool json = false, files = false;
     const char *root = NULL;
     struct cairn_error err = { 0 };
     struct job_session s;
+    struct action with_run = *x;
     int rest;
-    const struct opt_row rows[] = { OPT_JOB_ROOT(&root), OPT_FLAG('j', "json", &json, "print JSON on stdout"),
-                                    OPT_END };
+    const struct opt_row all[] = { OPT_FLAG(0, "files", &files, "its run, too: checkpoints, samples, log"),
+                                   OPT_JOB_ROOT(&root), OPT_FLAG('j', "json", &json, "print JSON on stdout"),
+                                   OPT_END };
+    const struct opt_row *rows = x->removes ? all : all + 1;
     const struct opt_usage usage = { .synopsis = x->synopsis, .about = x->about, .mixed = true };
     int r = options_parse(argc, argv, rows, &usage, &rest);
     if (r != OPTIONS_GO)
         return r;
     if (argc == rest)
         return options_error(argv[0], "needs a job; `cairn job list` lists them");
+    if (files) {
+        with_run.act = remove_with_run;
+        x = &with_run;
+    }
     r = job_session_open(&s, root, &err) ? print_error(&err) : EXIT_FINE;
     for (int i = rest, opened = r == EXIT_FINE; i < argc && opened; i++)
         if (act(&s, x, argv[i], json, &err)) {
@@ -208,12 +225,12 @@ int cmd_job_clone(int argc, char **argv)
 int cmd_job_rm(int argc, char **argv)
 {
     static const struct action x = {
-        .act = queue_remove,
+        .act = remove_alone,
         .removes = true,
         .synopsis = "cairn job rm [options] JOB...",
         .about = "Removes jobs that do not run from the list. Their folders, with logs and journals, go to "
-                 "jobs/.cairn-trash in the state folder; the folders of their runs, with checkpoints and "
-                 "samples, stay where they are.",
+                 "jobs/.cairn-trash in the state folder. The folders of their runs, with checkpoints and "
+                 "samples, stay where they are, or go to .cairn-trash beside them with --files.",
     };
     return run_action(&x, argc, argv);
 }

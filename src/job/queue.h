@@ -53,8 +53,9 @@ int queue_adopt(struct queue *q, const struct job_row *run, bool goes_on, const 
  * *conflict says which. */
 int queue_edit(struct queue *q, const char *uid, int64_t version, const struct store_edit *e, bool *conflict,
                struct cairn_error *err);
-/* Removes a job that does not run; its folder goes to the trash, its run folder stays. */
-int queue_remove(struct queue *q, const char *uid, struct cairn_error *err);
+/* Removes a job that does not run; its folder goes to the trash.  With `with_run` so does the folder of its training,
+ * to .cairn-trash beside it, unless another job has the same. */
+int queue_remove(struct queue *q, const char *uid, bool with_run, struct cairn_error *err);
 
 /* ---- life.  All can be repeated: a job that is already so stays so.  What makes no sense fails with
  * CAIRN_EUSAGE, the reason and a remedy. ---- */

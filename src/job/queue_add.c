@@ -9,6 +9,7 @@
 #include "job/job_dir.h"
 #include "job/lanes.h"
 #include "os/path.h"
+#include "record/runs.h"
 #include <string.h>
 
 /* "train.py" of `python3 train.py --x`, "echo hello" of `sh -c 'echo hello'`, else the command. */
@@ -162,17 +163,32 @@ int queue_edit(struct queue *q, const char *uid, int64_t version, const struct s
     return cairn_hint(err, "look at it again, then repeat the change");
 }
 
-int queue_remove(struct queue *q, const char *uid, struct cairn_error *err)
+struct removal {
+    struct queue *queue;
+    bool with_run;
+};
+
+/* What fails leaves the row where it was.  A run that another job goes on with stays. */
+static int trash_folders(void *context, const struct job_row *row, struct cairn_error *err)
 {
-    CLEANUP(arena_release) struct arena a = { 0 };
-    struct job_row row;
-    bool removed = false;
-    if (store_get(q->store, uid, &a, &row, err))
+    const struct removal *k = context;
+    bool is_shared = false;
+    if (k->with_run && row->run_dir &&
+        (store_has_run(k->queue->store, row->run_dir, &is_shared, err) ||
+         (!is_shared && runs_trash(row->run_dir, err))))
         return -1;
-    if (!job_dir_is_held(q->o.state, uid) && store_remove(q->store, uid, &removed, err))
+    return job_dir_trash(k->queue->o.state, row->uid, err);
+}
+
+int queue_remove(struct queue *q, const char *uid, bool with_run, struct cairn_error *err)
+{
+    struct removal k = { q, with_run };
+    const struct store_keeper keeper = { .keep = trash_folders, .context = &k };
+    bool removed = false;
+    if (!job_dir_is_held(q->o.state, uid) && store_remove(q->store, uid, &keeper, &removed, err))
         return -1;
     if (removed)
-        return job_dir_trash(q->o.state, uid, err);
+        return 0;
     cairn_fail(err, CAIRN_EUSAGE, "job %s runs", uid);
     return cairn_hint(err, "stop it first: cairn job stop %s", uid);
 }

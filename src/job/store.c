@@ -104,12 +104,36 @@ int store_has(struct store *s, const char *uid, bool *has, struct cairn_error *e
     return sql_end(&q, NULL);
 }
 
-int store_remove(struct store *s, const char *uid, bool *removed, struct cairn_error *err)
+static int remove_row(struct store *s, const char *uid, const struct store_keeper *keeper, bool *removed,
+                      struct cairn_error *err)
 {
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct job_row row;
+    if (store_get(s, uid, &a, &row, err))
+        return -1;
     struct sql q = sql_begin(
         &s->db, "DELETE FROM job WHERE uid = ? AND state NOT IN('starting','active') AND pid IS NULL", err);
     sql_text(&q, uid);
-    return sql_end(&q, removed);
+    if (sql_end(&q, removed) || !*removed || !keeper)
+        return q.failed ? -1 : 0;
+    return keeper->keep(keeper->context, &row, err);
+}
+
+int store_remove(struct store *s, const char *uid, const struct store_keeper *keeper, bool *removed,
+                 struct cairn_error *err)
+{
+    *removed = false;
+    if (sql_begin_write(&s->db, err))
+        return -1;
+    return sql_commit(&s->db, remove_row(s, uid, keeper, removed, err), err);
+}
+
+int store_has_run(struct store *s, const char *run_dir, bool *has, struct cairn_error *err)
+{
+    struct sql q = sql_begin(&s->db, "SELECT 1 FROM job WHERE run_dir = ?", err);
+    sql_text(&q, run_dir);
+    *has = sql_step(&q);
+    return sql_end(&q, NULL);
 }
 
 static int read_rows(struct sql *q, struct arena *a, struct job_row **out, size_t *n)

@@ -52,8 +52,17 @@ int store_find(struct store *s, const char *word, struct arena *a, struct job_ro
                struct cairn_error *err);
 /* Whether there is a row with this uid. */
 int store_has(struct store *s, const char *uid, bool *has, struct cairn_error *err);
+/* Gets a row that is changed or removed and says whether it can be so: if it fails, that is taken back.  NULL where one
+ * may be given: no one is asked. */
+struct store_keeper {
+    int (*keep)(void *context, const struct job_row *row, struct cairn_error *err);
+    void *context;
+};
 /* *removed: false if it runs or has a process left. */
-int store_remove(struct store *s, const char *uid, bool *removed, struct cairn_error *err);
+int store_remove(struct store *s, const char *uid, const struct store_keeper *keeper, bool *removed,
+                 struct cairn_error *err);
+/* Whether the folder is that of a job's training. */
+int store_has_run(struct store *s, const char *run_dir, bool *has, struct cairn_error *err);
 
 struct store_query {
     unsigned states;    /* bit 1 << state for each state; 0: all */
@@ -76,11 +85,7 @@ struct store_edit {
     const char *name, *note, *config, *argv, *gpu, *options;
 };
 /* `version` must be the row's (0: any).  *changed: false if it is not, or if the job runs.  `keep` gets the new
- * row and says whether it can be so: the change is taken back if it fails.  NULL: no one is asked. */
-struct store_keeper {
-    int (*keep)(void *context, const struct job_row *row, struct cairn_error *err);
-    void *context;
-};
+ * row. */
 int store_edit(struct store *s, const char *uid, int64_t version, const struct store_edit *e,
                const struct store_keeper *keeper, bool *changed, struct cairn_error *err);
 /* Moves a job that is queued or paused, before another; NULL: to the end. */

@@ -12,6 +12,7 @@
 #include "record/series.h"
 #include "os/path.h"
 #include "os/info.h"
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -352,6 +353,42 @@ int runs_registered(struct arena *a, struct run_entry **out, size_t *n, struct c
     }
     *out = rows.row;
     *n = rows.n;
+    return 0;
+}
+
+/* ---- the trash ---- */
+
+/* A new folder .cairn-trash/20261118-143000, with -2 and so on if that exists. */
+static const char *new_trash(const char *above, struct arena *a)
+{
+    const char *trash = arena_printf(a, "%s/.cairn-trash", above);
+    char stamp[32];
+    time_t now = time(NULL);
+    struct tm t;
+    strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &t));
+    if (os_make_dir(trash, 0777) && errno != EEXIST)
+        return NULL;
+    for (int i = 1; i < 100; i++) {
+        const char *path =
+            i == 1 ? arena_printf(a, "%s/%s", trash, stamp) : arena_printf(a, "%s/%s-%d", trash, stamp, i);
+        if (!os_make_dir(path, 0777))
+            return path;
+        if (errno != EEXIST)
+            return NULL;
+    }
+    return NULL;
+}
+
+int runs_trash(const char *dir, struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    CLEANUP(mem_free) char *full = realpath(dir, NULL);
+    if (!full || !is_run(full, &a))
+        return 0;
+    CLEANUP(mem_free) char *above = path_folder(full);
+    const char *to = new_trash(above, &a);
+    if (!to || os_rename(full, arena_printf(&a, "%s/%s", to, path_name(full))))
+        return cairn_fail_errno(err, "move %s to %s/.cairn-trash", full, above);
     return 0;
 }
 

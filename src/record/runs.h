@@ -73,6 +73,9 @@ void runs_unregister(const char *dir);
 int runs_registered(struct arena *a, struct run_entry **out, size_t *n, struct cairn_error *err);
 void runs_read(struct run_entry *row, struct arena *a);
 
+/* Moves the folder of a run, if it is one, to .cairn-trash/TIME/ beside it. */
+int runs_trash(const char *dir, struct cairn_error *err);
+
 /* The native runs in a folder, or that folder itself if it is one; NULL: those in ./runs and
  * $XDG_STATE_HOME/cairn/train (or ~/.local/state/cairn/train).  Sorted by last write, the newest last.  A
  * damaged run is listed with what could be read. A given folder that does not exist is an error; *n may be

@@ -305,9 +305,14 @@ void api_job_delete(struct request *r)
     struct queue *q = jobs_queue(r);
     struct job_row row;
     struct cairn_error err = { 0 };
+    const char *files = request_query(r, "files");
+    if (files && strcmp(files, "trash") != 0 && strcmp(files, "keep") != 0) {
+        answer_problem(r, 400, "files is trash or keep");
+        return;
+    }
     if (!q || !jobs_find(r, &row) || refuse_run(r, &row))
         return;
-    if (queue_remove(q, row.uid, &err)) {
+    if (queue_remove(q, row.uid, files && *files == 't', &err)) {
         answer_conflict(r, &err);
         return;
     }

@@ -101,7 +101,7 @@ static void removing_and_editing_are_all_or_nothing(void)
         struct cairn_error err = { 0 };
         bool has;
         fault_arm(nth, EMFILE);
-        int r = queue_remove(&q, made.uid, &err);
+        int r = queue_remove(&q, made.uid, true, &err);
         bool reached = fault_disarm();
         REQUIRE(!store_has(q.store, made.uid, &has, &first));
         if (has && !os_is_folder(job_dir_path(state, made.uid, &arena)))

@@ -528,6 +528,29 @@ def runs_of_a_terminal_are_listed_and_stopped():
             yield 'the list for people'
 
 
+def files_of_a_removed_job_go_to_the_trash():
+    with Queue() as q:
+        config = q.native()
+        kept, moved = q.add('--gpu', 'cpu', '--name', 'kept', config), q.add('--gpu', 'cpu', '--name', 'moved', config)
+        rows = [q.wait(uid) for uid in (kept, moved)]
+        folder = os.path.dirname(rows[1]['run_dir'])
+        q.job('rm', kept)
+        q.json('rm', '--files', moved)
+        trash = [os.path.join(at, n) for at, names, _ in os.walk(folder + '/.cairn-trash') for n in names if n == 'moved']
+        if [os.path.exists(r['run_dir']) for r in rows] != [True, False] or not (len(trash) == 1 and os.path.exists(trash[0] + '/checkpoints')):
+            yield f'{rows} {trash}'
+        one = q.add('--gpu', 'cpu', '--name', 'one', config)
+        run_dir = q.wait(one)['run_dir']
+        other = q.add('--draft', '--gpu', 'cpu', '--name', 'other', config)
+        q.sql('UPDATE job SET run_dir = ? WHERE uid = ?', run_dir, other)
+        q.job('rm', '--files', one)
+        if not os.path.exists(run_dir + '/checkpoints'):
+            yield 'the run of another job is gone'
+        os.rename(run_dir, run_dir + '-away')
+        if q.json('rm', '--files', other)['removed'] != other:
+            yield 'a job whose run is gone cannot be removed'
+
+
 def runs_of_a_terminal_go_on_as_jobs():
     with Queue() as q:
         os.mkdir(q.path('there'))
@@ -630,6 +653,7 @@ if __name__ == '__main__':
         lists_can_be_narrowed,
         logs_can_be_followed,
         runs_of_a_terminal_are_listed_and_stopped,
+        files_of_a_removed_job_go_to_the_trash,
         runs_of_a_terminal_go_on_as_jobs,
         commands_of_a_terminal_go_on_as_jobs,
         a_list_for_people,

@@ -405,6 +405,10 @@ def runs_of_a_terminal_go_on():
         c.same('the same run', (job['adopted'], job['run_dir']), (False, row['run_dir']))
         reaches(c, job['uid'], 'finished')
         c.same('listed once', [j['uid'] for j in c.get('/api/v1/jobs').json()['jobs']], [job['uid']])
+        where = f'/api/v1/jobs/{job["uid"]}'
+        c.change('DELETE', where + '?files=all', template=UID, status=400)
+        c.change('DELETE', where + '?files=trash', template=UID)
+        c.same('its files', (os.path.exists(row['run_dir']), len(os.listdir(c.s.home + '/.cairn-trash'))), (False, 1))
         return c.findings
 
 

@@ -389,7 +389,7 @@ static void an_ended_job_with_a_process_keeps_its_lane(void)
     REQUIRE(!store_enqueue(s, uid_of('a'), 1u << JOB_STOPPED, &changed, &err));
     CHECK(!changed);
     bool removed;
-    REQUIRE(!store_remove(s, uid_of('a'), &removed, &err));
+    REQUIRE(!store_remove(s, uid_of('a'), NULL, &removed, &err));
     CHECK(!removed);
     REQUIRE(!store_forget_process(s, uid_of('a'), &err));
     CHECK_INT(claim(s), 'b');
