@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a user asks of a job: start, stop, pause, resume, kill, abandon. */
-#include "job/queue.h"
+#include "job/life.h"
 
 #include "base/str.h"
 #include "job/command.h"
 #include "job/job_dir.h"
-#include "job/life.h"
+#include "job/queue.h"
 #include "os/file.h"
 #include "os/info.h"
 #include "os/process.h"
