@@ -10,6 +10,7 @@
 #include "web/api.h"
 #include "web/child.h"
 #include "web/jobs.h"
+#include "web/sample_index.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,25 +67,11 @@ void api_job_log(struct request *r)
 
 /* ---- samples ---- */
 
-/* A line of index.jsonl, with the place where its file can be fetched. */
-static void add_sample(struct request *r, struct json *list, const char *line, size_t n, const char *folder)
-{
-    CLEANUP(json_cleanup) struct json *v = NULL;
-    struct cairn_error ignored;
-    if (!n || json_parse(line, n, &v, &ignored) || !json_text(json_get(v, "file")))
-        return;
-    struct json *o = json_add_object(list, NULL);
-    for (struct json_member m = json_first(v); m.key; m = json_next(v, m))
-        json_add_copy(o, m.key, m.value);
-    json_add_text(o, "folder", folder);
-    json_add_text(o, "path", arena_printf(&r->arena, "samples/%s", json_text(json_get(v, "file"))));
-}
-
 void api_job_samples(struct request *r)
 {
     struct job_row row;
     struct cairn_error ignored;
-    int64_t from, limit, i = 0;
+    int64_t from, limit;
     CLEANUP(mem_free) char *text = NULL;
     size_t n;
     if (!jobs_find(r, &row) || !request_query_int(r, "from", 0, INT64_MAX, 0, &from) ||
@@ -94,9 +81,7 @@ void api_job_samples(struct request *r)
     struct json *v = answer_new(), *list = json_add_array(v, "samples");
     if (dir && !file_read_whole(arena_printf(&r->arena, "%s/samples/index.jsonl", dir), INDEX_MOST, &text, &n,
                                 &ignored))
-        for (const char *line = text; line && *line; line = str_next_line(line), i++)
-            if (i >= from && i - from < limit)
-                add_sample(r, list, line, strcspn(line, "\n"), folder);
+        sample_index_add(text, from, limit, folder, list);
     answer_json(r, 200, v);
 }
 

@@ -8,7 +8,7 @@ import sys
 import time
 
 import tap
-from queued import CAIRN, DATA, Queue, has_begun, kill, until
+from queued import CAIRN, DATA, Queue, has_begun, until
 
 COMMANDS = ('add', 'list', 'show', 'log', 'start', 'stop', 'pause', 'resume', 'kill', 'clone', 'edit', 'move', 'rm',
             'abandon', 'queue', 'rebuild')
