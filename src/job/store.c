@@ -2,6 +2,7 @@
 #include "job/store.h"
 
 #include "base/str.h"
+#include "base/suggest.h"
 #include "job/store_inside.h"
 #include <string.h>
 
@@ -72,6 +73,20 @@ static int find_two(struct store *s, const char *where, const char *word, struct
     return sql_end(&q, NULL);
 }
 
+/* Names the nearest, if one is near. */
+static int no_such_job(struct store *s, const char *word, struct arena *a, struct cairn_error *err)
+{
+    struct suggestion near = { .word = word };
+    struct cairn_error ignored;
+    struct sql q = sql_begin(&s->db, "SELECT name FROM job ORDER BY uid DESC LIMIT 1000", &ignored);
+    while (sql_step(&q))
+        suggest_try(&near, sql_column_text(&q, 0, a));
+    sql_end(&q, NULL);
+    cairn_fail(err, CAIRN_EUSAGE, "there is no job \"%s\"", word);
+    return near.best ? cairn_hint(err, "did you mean %s? `cairn job list` lists the jobs", near.best)
+                     : cairn_hint(err, "`cairn job list` lists the jobs");
+}
+
 int store_find(struct store *s, const char *word, struct arena *a, struct job_row *out,
                struct cairn_error *err)
 {
@@ -92,8 +107,7 @@ int store_find(struct store *s, const char *word, struct arena *a, struct job_ro
             return 0;
         }
     }
-    cairn_fail(err, CAIRN_EUSAGE, "there is no job \"%s\"", word);
-    return cairn_hint(err, "`cairn job list` lists the jobs");
+    return no_such_job(s, word, a, err);
 }
 
 int store_has(struct store *s, const char *uid, bool *has, struct cairn_error *err)

@@ -209,6 +209,7 @@ def jobs_are_found_by_name_and_id():
             yield from refused(q.job(command, 'nobody'), 2, 'there is no job "nobody"', 'cairn job list')
             yield from refused(q.job(command, 'same'), 2, 'names more than one job', 'give the ID')
             yield from refused(q.job(command, ''), 2, 'empty')
+            yield from refused(q.job(command, 'othre'), 2, 'there is no job "othre"', 'did you mean other?')
         yield from refused(q.job('edit', '--name', 'x', 'nobody'), 2, 'there is no job "nobody"')
         done = q.job('rm', 'nobody', 'other', 'nobody-else')
         yield from refused(done, 2, '"nobody"', '"nobody-else"')
