@@ -175,45 +175,65 @@ static bool read_wish(struct request *r, const struct json *body, const struct f
     return true;
 }
 
-/* A request that is sent twice, because its answer was lost, adds one job. */
+/* A request that is sent twice, because its answer was lost, adds one job.  Of the last ones, on the thread that
+ * writes. */
 struct repeated {
-    uint64_t key;
+    uint64_t key, body;
     char uid[JOB_UID_SIZE];
 };
 static struct repeated repeated[64];
 static size_t next_repeated;
 
-static const char *earlier_job(uint64_t key)
+static uint64_t key_of(struct request *r)
 {
-    for (size_t i = 0; i < ARRAY_LEN(repeated); i++)
-        if (key && repeated[i].key == key)
-            return repeated[i].uid;
-    return NULL;
+    const char *header = request_header(r, "Idempotency-Key");
+    return header && *header ? hash_bytes(header, strlen(header)) : 0;
+}
+
+static void remember(struct request *r, uint64_t key, const char *uid)
+{
+    struct repeated *slot = &repeated[next_repeated++ % ARRAY_LEN(repeated)];
+    slot->key = key;
+    slot->body = hash_bytes(r->body, r->body_n);
+    memcpy(slot->uid, uid, sizeof(slot->uid));
+}
+
+/* False: it is the first with that key. */
+static bool answer_repeated(struct request *r, struct queue *q, uint64_t key)
+{
+    const struct repeated *was = NULL;
+    struct cairn_error ignored;
+    bool exists;
+    for (size_t i = 0; i < ARRAY_LEN(repeated) && key; i++)
+        was = repeated[i].key == key ? &repeated[i] : was;
+    if (!was)
+        return false;
+    if (was->body != hash_bytes(r->body, r->body_n))
+        answer_problem_hint(r, 422, "this Idempotency-Key came with another request before",
+                            "each new request needs a new key", 0);
+    else if (!store_has(q->store, was->uid, &exists, &ignored) && !exists)
+        answer_problem_hint(r, 409, "the job that this request added was removed",
+                            "a new request needs a new Idempotency-Key", 0);
+    else
+        answer_job(r, 201, was->uid);
+    return true;
 }
 
 void api_jobs_add(struct request *r)
 {
     const struct json *body = request_json(r);
     struct queue *q = body ? jobs_queue(r) : NULL;
-    const char *header = request_header(r, "Idempotency-Key");
-    uint64_t key = header && *header ? hash_bytes(header, strlen(header)) : 0;
+    uint64_t key = key_of(r);
     struct job_row row = { 0 }, made;
     struct cairn_error err = { 0 };
-    if (!q)
-        return;
-    if (earlier_job(key)) {
-        answer_job(r, 201, earlier_job(key));
-        return;
-    }
-    if (!read_wish(r, body, q->o.facts, &row))
+    if (!q || answer_repeated(r, q, key) || !read_wish(r, body, q->o.facts, &row))
         return;
     if (queue_add(q, &row, json_bool(json_get(body, "start"), false), &r->arena, &made, &err)) {
         answer_error(r, &err);
         return;
     }
-    struct repeated *slot = &repeated[next_repeated++ % ARRAY_LEN(repeated)];
-    slot->key = key;
-    memcpy(slot->uid, made.uid, sizeof(slot->uid));
+    if (key)
+        remember(r, key, made.uid);
     jobs_changed(r, made.uid);
     answer_job(r, 201, made.uid);
 }

@@ -362,6 +362,10 @@ def a_request_that_is_repeated_adds_one_job():
     with Checked('--allow-root') as c:
         uids = {c.post('/api/v1/jobs', {'argv': ['/bin/true'], 'gpu': 'cpu'}, {'Idempotency-Key': 'k1'}, status=201).json()['uid'] for _ in range(3)}
         c.same('jobs', (len(uids), len(c.get('/api/v1/jobs').json()['jobs'])), (1, 1))
+        c.post('/api/v1/jobs', {'argv': ['/bin/false'], 'gpu': 'cpu'}, {'Idempotency-Key': 'k1'}, status=422)
+        c.change('DELETE', f'/api/v1/jobs/{uids.pop()}', template=UID)
+        c.post('/api/v1/jobs', {'argv': ['/bin/true'], 'gpu': 'cpu'}, {'Idempotency-Key': 'k1'}, status=409)
+        c.same('jobs in the end', c.get('/api/v1/jobs').json()['jobs'], [])
         return c.findings
 
 
