@@ -103,6 +103,18 @@ static bool check_argv(struct request *r, const struct json *argv)
     return good && *json_text(json_at(argv, 0));
 }
 
+/* Words and variables reach programs, also those of a training; a command that resumes is one for the shell. */
+static bool may_command(struct request *r, const struct json *body, bool is_command)
+{
+    bool asks = is_command || json_length(json_get(body, "argv")) > 0 ||
+                json_first(json_get(body, "env")).key || json_get(json_get(body, "options"), "resume_cmd");
+    if (asks && !r->web->run_allowed)
+        answer_problem_hint(r, 403, "this server runs no commands that a page names",
+                            "start it with --allow-run, as root with --allow-root; or use `cairn job add`",
+                            0);
+    return !asks || r->web->run_allowed;
+}
+
 static bool check_kind(struct request *r, const struct json *body, struct job_row *row)
 {
     const char *kind = json_text(json_get(body, "kind"));
@@ -112,12 +124,8 @@ static bool check_kind(struct request *r, const struct json *body, struct job_ro
         answer_problem(r, 422, "\"kind\" is train, run, cache or sample");
         return false;
     }
-    if (row->kind == JOB_RUN && !r->web->run_allowed) {
-        answer_problem_hint(r, 403, "this server runs no commands that a page names",
-                            "start it with --allow-run, as root with --allow-root; or use `cairn job add`",
-                            0);
+    if (!may_command(r, body, row->kind == JOB_RUN))
         return false;
-    }
     if (row->kind == JOB_RUN ? !check_argv(r, json_get(body, "argv")) : !row->config) {
         if (row->kind != JOB_RUN)
             answer_problem(r, 422, "\"config\" is missing: the text of a configuration");
@@ -293,11 +301,8 @@ void api_job_patch(struct request *r)
         !body_text(r, body, "config", 1 << 20, &e.config) || !body_text(r, body, "gpu", 64, &e.gpu) ||
         !body_json(r, body, "argv", true, &e.argv) || !body_json(r, body, "options", false, &e.options))
         return;
-    if (e.argv && (!r->web->run_allowed || !check_argv(r, json_get(body, "argv")))) {
-        if (!r->web->run_allowed)
-            answer_problem(r, 403, "this server runs no commands that a page names");
+    if (!may_command(r, body, e.argv != NULL) || (e.argv && !check_argv(r, json_get(body, "argv"))))
         return;
-    }
     if (e.gpu && lanes_parse(e.gpu, row.kind, q->o.facts, &r->arena, &e.gpu, &err)) {
         answer_problem_hint(r, 422, err.msg, err.hint, 0);
         return;

@@ -373,6 +373,12 @@ def commands_are_refused_where_they_are_not_allowed():
     with Checked('--no-run') as c:
         c.post('/api/v1/jobs', {'argv': ['/bin/true']}, status=403)
         c.post('/api/v1/jobs', {'config': 'model:\n', 'gpu': 'cpu'}, status=201)
+        config = {'config': 'model:\n', 'gpu': 'cpu'}
+        for more in ({'argv': ['--json-events', '/nowhere']}, {'env': {'LD_PRELOAD': '/nowhere.so'}}, {'options': {'resume_cmd': 'true'}}):
+            c.post('/api/v1/jobs', config | more, status=403)
+        uid = c.post('/api/v1/jobs', config | {'argv': [], 'env': {}, 'options': {'retries': 1}}, status=201).json()['uid']
+        c.change('PATCH', f'/api/v1/jobs/{uid}', {'options': {'resume_cmd': 'true'}}, template=UID, status=403)
+        c.change('PATCH', f'/api/v1/jobs/{uid}', {'name': 'other'}, template=UID)
         made = json.loads(c.s.cairn('job', 'add', '--draft', '--json', '--gpu', 'cpu', '--', 'true').stdout)['job']
         act(c, made['uid'], 'start', status=403)
         c.change('PATCH', f'/api/v1/jobs/{made["uid"]}', {'argv': ['/bin/false']}, template=UID, status=403)
