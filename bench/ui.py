@@ -340,8 +340,11 @@ def listing():
             db.close()
         s.get('/api/v1/jobs?limit=2000')
         row(f'GET /jobs, a page of 100 of {O.jobs}', ask(s, '/api/v1/jobs?limit=100', 50)[0], 'ms', '10 ms', [timed(select, 100) for _ in range(50)], 'sqlite3')
+        before = cpu_s(s.process.pid)
         took, answer = ask(s, '/api/v1/jobs?limit=2000', 20)
+        own = (cpu_s(s.process.pid) - before) / 20
         row(f'    all {len(answer.json()["jobs"])}, {len(answer.body) / 1e6:.2g} MB', took, 'ms', '10 ms', [timed(select, 2000) for _ in range(20)], 'sqlite3')
+        row('    CPU of the server itself', [own * 1e3], 'ms')
         row('    a search', ask(s, '/api/v1/jobs?q=job+1234', 50)[0], 'ms')
 
 
@@ -362,7 +365,9 @@ def curves():
             row(f'GET /series of {O.steps} steps, {what}, first', first, 'ms', '300 ms', cat, f'cat of {os.path.getsize(path) >> 20} MiB')
             row('    CPU of the server itself', [own * 1e3], 'ms')
             tries = 3 if first[0] > 1000 else 30
+            before = cpu_s(s.process.pid)
             row('    later', ask(s, f'/api/v1/jobs/{uid}/series{query}', tries)[0], 'ms', '10 ms')
+            row('    CPU of the server itself', [(cpu_s(s.process.pid) - before) / tries * 1e3], 'ms')
             sep = '&' if query else '?'
             row('    a tenth of it', ask(s, f'/api/v1/jobs/{uid}/series{query}{sep}from={O.steps // 2}&to={O.steps // 2 + O.steps // 10}', tries)[0], 'ms')
         row('    memory with that run', [memory_kib(s.process.pid) / 1024], 'MiB')
