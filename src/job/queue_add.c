@@ -146,6 +146,8 @@ int queue_edit(struct queue *q, const char *uid, int64_t version, const struct s
     if (store_get(q->store, uid, &a, &row, err) ||
         (e.gpu && lanes_parse(e.gpu, row.kind, q->o.facts, &a, &e.gpu, err)))
         return -1;
+    if (e.name && !e.name[strspn(e.name, " \n\r\t")])
+        return cairn_fail(err, CAIRN_EUSAGE, "the new name of job %s is empty", uid);
     e.name = e.name ? clean_name(e.name, &a) : NULL;
     if (store_edit(q->store, uid, version, &e, &keeper, &changed, err))
         return -1;

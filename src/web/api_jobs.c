@@ -301,6 +301,10 @@ void api_job_patch(struct request *r)
         !body_text(r, body, "config", 1 << 20, &e.config) || !body_text(r, body, "gpu", 64, &e.gpu) ||
         !body_json(r, body, "argv", true, &e.argv) || !body_json(r, body, "options", false, &e.options))
         return;
+    if (e.name && !e.name[strspn(e.name, " \n\r\t")]) {
+        answer_problem(r, 422, "\"name\" must not be empty");
+        return;
+    }
     if (!may_command(r, body, e.argv != NULL) || (e.argv && !check_argv(r, json_get(body, "argv"))))
         return;
     if (e.gpu && lanes_parse(e.gpu, row.kind, q->o.facts, &r->arena, &e.gpu, &err)) {

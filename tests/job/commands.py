@@ -209,8 +209,10 @@ def jobs_are_found_by_name_and_id():
             yield from refused(q.job(command, 'nobody'), 2, 'there is no job "nobody"', 'cairn job list')
             yield from refused(q.job(command, 'same'), 2, 'names more than one job', 'give the ID')
             yield from refused(q.job(command, ''), 2, 'empty')
+        for command in ('show', 'move'):
             yield from refused(q.job(command, 'othre'), 2, 'there is no job "othre"', 'did you mean other?')
         yield from refused(q.job('edit', '--name', 'x', 'nobody'), 2, 'there is no job "nobody"')
+        yield from refused(q.job('edit', '--name', ' ', 'other'), 2, 'name', 'empty')
         done = q.job('rm', 'nobody', 'other', 'nobody-else')
         yield from refused(done, 2, '"nobody"', '"nobody-else"')
         if 'other: removed' not in done.stdout or len(q.rows()) != 2:

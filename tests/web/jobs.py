@@ -379,6 +379,7 @@ def commands_are_refused_where_they_are_not_allowed():
         uid = c.post('/api/v1/jobs', config | {'argv': [], 'env': {}, 'options': {'retries': 1}}, status=201).json()['uid']
         c.change('PATCH', f'/api/v1/jobs/{uid}', {'options': {'resume_cmd': 'true'}}, template=UID, status=403)
         c.change('PATCH', f'/api/v1/jobs/{uid}', {'name': 'other'}, template=UID)
+        c.change('PATCH', f'/api/v1/jobs/{uid}', {'name': ' '}, template=UID, status=422)
         made = json.loads(c.s.cairn('job', 'add', '--draft', '--json', '--gpu', 'cpu', '--', 'true').stdout)['job']
         act(c, made['uid'], 'start', status=403)
         c.change('PATCH', f'/api/v1/jobs/{made["uid"]}', {'argv': ['/bin/false']}, template=UID, status=403)
