@@ -1,20 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of supervisors, guardians and trainers in every state of a job: no row is stuck, no lane has two trainers,
-no job is lost, no process is left.
+"""kill -9 of supervisors, guardians, trainers and the server of `cairn ui` in every state of a job: no row is stuck, no
+lane has two trainers, no job is lost, no process is left.
 
     life.py [ROUNDS [SEED]]
 """
 import os
 import random
+import subprocess
 import sys
 import time
 
 import tap
-from queued import ENDED, RUNNING, TWO_GPUS, Queue, kill, rounds, stat_of, until
+from queued import CAIRN, ENDED, RUNNING, TWO_GPUS, Queue, kill, rounds, stat_of, until
 
 COUNT, SEED = rounds(sys.argv, 20)
 TARGETS = (('supervisor',), ('guardian',), ('trainer',), ('supervisor', 'guardian'), ('guardian', 'trainer'),
            ('supervisor', 'guardian', 'trainer'))
+
+
+class Window:
+    """A server of `cairn ui`, or none; where cairn was built without it, it ends at once."""
+
+    def __init__(self, q, wanted):
+        self.q, self.wanted, self.process = q, wanted, None
+
+    def __enter__(self):
+        self.open()
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def open(self):
+        if self.wanted:
+            root = ['--root', self.q.root] if self.q.root else []
+            self.process = subprocess.Popen([CAIRN, 'ui', '--no-open', '--port', '0', *root], env=self.q.environment(), cwd=self.q.home,
+                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def kill(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
 
 
 def add_jobs(q, r, native):
@@ -61,7 +88,7 @@ def one_round(number):
     r = random.Random(SEED * 1000 + number)
     root = r.choice((None, None, TWO_GPUS))
     native = number % 10 == 4
-    with Queue(root) as q:
+    with Queue(root) as q, Window(q, r.random() < 0.4) as window:
         uids = add_jobs(q, r, native)
         for _ in range(r.randint(1, 3)):
             time.sleep(r.choice((0, 0.02, 0.1, 0.3)))
@@ -70,9 +97,14 @@ def one_round(number):
             if r.random() < 0.3:
                 q.job(r.choice(('stop', 'pause', 'kill')), uids[name])
             who = r.choice(TARGETS)
+            if r.random() < 0.5:
+                window.kill()
             pids = strike(q, r, uids[name], who)
             if pids and not rows.get(uids[name], {}).get('state') in ENDED:
                 yield from settle(q, uids[name], f'{name} after the end of {" and ".join(who)}')
+            if not window.process:
+                window.open()
+        window.kill()
         yield from drain(q, uids)
 
 
