@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job/sql.h"
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "os/info.h"
 #include "os/path.h"
+#include <poll.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { JOURNAL_LOOK_MS = 10 };
 
 /* ---- statements ---- */
 
@@ -188,6 +192,20 @@ static int open_file(struct sql_db *d, struct cairn_error *err)
     return open_with(d, d->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
 }
 
+/* SQLite itself does not wait here: the switch reads first and writes then, and two programs that make the same
+ * database would wait for each other. */
+static int set_journal(struct sql_db *d, const char *pragma, struct cairn_error *err)
+{
+    for (double end = clock_s() + d->busy_ms / 1e3;; poll(NULL, 0, JOURNAL_LOOK_MS)) {
+        d->was_locked = false;
+        if (!sql_run(d, pragma, err))
+            return 0;
+        if (!d->was_locked || clock_s() >= end)
+            return -1;
+        *err = (struct cairn_error){ 0 };
+    }
+}
+
 /* WAL needs memory that all programs share, which a network file system does not have. */
 static int set_modes(struct sql_db *d, bool local, struct cairn_error *err)
 {
@@ -195,7 +213,7 @@ static int set_modes(struct sql_db *d, bool local, struct cairn_error *err)
         return -1;
     if (d->read_only)
         return 0;
-    return sql_run(d, local ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE", err) ||
+    return set_journal(d, local ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE", err) ||
                    sql_run(d, "PRAGMA synchronous=FULL", err)
                ? -1
                : 0;

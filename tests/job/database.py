@@ -124,6 +124,25 @@ def a_locked_database_is_waited_for(seconds=1.5):
             yield q.row(one)
 
 
+def a_new_database_that_another_makes_is_waited_for():
+    """SQLite calls no busy handler when it switches to another journal."""
+    with Queue() as q:
+        os.makedirs(q.state, mode=0o700)
+        os.close(os.open(q.state + '/cairn.db', os.O_CREAT | os.O_WRONLY, 0o600))
+        other = sqlite3.connect(q.state + '/cairn.db', isolation_level=None)
+        other.execute('BEGIN IMMEDIATE')
+        added = subprocess.Popen([CAIRN, 'job', 'add', '--draft', '--', 'true'], env=q.environment(), cwd=q.home, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        if added.poll() is not None:
+            yield f'it did not wait: {added.stderr.read()}'
+        other.execute('COMMIT')
+        _, said = added.communicate(timeout=30)
+        if added.returncode or said:
+            yield f'{added.returncode} {said}'
+        other.close()
+
+
 def a_database_locked_for_a_minute_is_waited_for():
     return a_locked_database_is_waited_for(60)
 
@@ -317,6 +336,7 @@ if __name__ == '__main__':
         an_empty_database_is_filled,
         rebuild_adds_what_is_missing_and_keeps_the_rest,
         a_locked_database_is_waited_for,
+        a_new_database_that_another_makes_is_waited_for,
         a_newer_database_is_left_alone,
         a_read_only_disk_shows_the_jobs,
         the_folder_of_another_user_is_refused,
