@@ -54,7 +54,7 @@ export function svg(name, attributes, ...children) {
 
 // A picture of the sprite; it never carries meaning alone.
 export function icon(name, extra = '') {
-  return svg('svg', { class: `icon ${extra}`, 'aria-hidden': 'true' }, svg('use', { href: `icons.svg#${name}` }));
+  return svg('svg', { class: `icon ${extra}`, 'aria-hidden': 'true' }, svg('use', { href: `#i-${name}` }));
 }
 
 export function fill(node, ...children) {

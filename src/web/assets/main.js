@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame around the pages: navigation, keys, theme, connection, notifications.
-import { h, t, icon, fill, put, attr, keyed } from './dom.js';
+import { h, t, icon, svg, fill, put, attr, keyed } from './dom.js';
 import { get, replace, session, signIn, link } from './api.js';
 import { on, watch, jobs, loadJobs, loadMachine, options } from './events.js';
 
@@ -66,6 +66,19 @@ function frame() {
       make('wide'), h('nav.main', { 'aria-label': t('nav.label') }, links), gpus,
       h('button.quiet.help', { onclick: () => showKeys(), title: `${t('keys.title')} (?)`, 'aria-label': t('keys.title') }, icon('help')), make('phone')),
     h('div.page', banner, root));
+}
+
+// The icons become part of the page: asked for one by one, they would be missing once the server or the session is gone.
+function loadIcons() {
+  const ask = new XMLHttpRequest();
+  ask.responseType = 'document';
+  ask.onload = () => {
+    const symbols = [...ask.responseXML?.querySelectorAll('symbol') ?? []];
+    for (const symbol of symbols) symbol.id = `i-${symbol.id}`;
+    document.body.append(svg('svg', { hidden: '' }, ...symbols));
+  };
+  ask.open('GET', 'icons.svg');
+  ask.send();
 }
 
 function showSession() {
@@ -244,6 +257,7 @@ async function start() {
   applySettings();
   frame();
   document.documentElement.classList.add('ready');
+  loadIcons();
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) return;
     app.mark = '';

@@ -471,7 +471,7 @@ def a_server_that_goes_away_and_comes_back():
     server.start()
     page.gone('.banner.offline', seconds=120)
     page.see('.history .item', EVIL)
-    return page.trouble(allowed=['Failed to load resource', 'ERR_', 'EventSource'])
+    return ([] if drawn > 0 else ['the icon of the message is missing']) + page.trouble(allowed=['Failed to load resource', 'ERR_', 'EventSource'])
 
 
 def a_read_only_link_shows_no_button_that_changes():
@@ -507,3 +507,4 @@ try:
 finally:
     page.__exit__()
     server.__exit__()
+    drawn = page.js('return document.querySelector(".banner .icon").getBBox().width')
