@@ -2,7 +2,7 @@
 // The keys of a configuration as fields.  A field reads and writes one line of the text; it holds nothing itself.
 import { h, t, has, icon, fill, put, attr } from './dom.js';
 import { bytes } from './format.js';
-import { flowList, scan, write } from './yaml.js';
+import { flowList, isForeign, scan, write } from './yaml.js';
 
 // What most people set, by kind of model; every other key of the table is under "more".
 const FIRST = {
@@ -50,8 +50,7 @@ export function form({ table, changed }) {
     text = next;
     const found = scan(text);
     const kind = found.keys.get('model.kind')?.value || 'gpt';
-    const strange = ['job', 'config', 'meta'].some((name) => found.sections.has(name)) || !table().kinds[kind];
-    if (strange) {
+    if (isForeign(text) || !table().kinds[kind]) {
       shape = '';
       return fill(node, h('div.notice', icon('info'), h('p', t('form.strange'))));
     }

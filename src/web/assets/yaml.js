@@ -130,6 +130,16 @@ export function write(text, key, value, isText = false) {
   return lines.join('\n');
 }
 
+// A configuration of another program: it is taken as it is.
+export const isForeign = (text) => ['job', 'config', 'meta'].some((name) => scan(text).sections.has(name));
+
+// What the command line set beside the text: [key, value]; the last one of a key counts.
+export const overrides = (options) => [...(options?.set ?? []).map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]),
+  ...(options?.steps >= 0 ? [['train.steps', String(options.steps)]] : [])];
+
+// The text with that written into it.
+export const withOverrides = (text, options, isText = () => false) => overrides(options).reduce((now, [key, value]) => write(now, key, value.startsWith('[') ? flowList(value) : value, isText(key)), text);
+
 // The lines of both, marked: [' ' | '+' | '-', line].
 export function diff(before, after) {
   const [a, b] = [before.split('\n'), after.split('\n')];

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { diff, joinCommand, scalar, scan, splitCommand, write } from '../../../src/web/assets/yaml.js';
+import { diff, isForeign, joinCommand, overrides, scalar, scan, splitCommand, withOverrides, write } from '../../../src/web/assets/yaml.js';
 
 const TEXT = `# head
 model:
@@ -45,6 +45,20 @@ test('a new key goes to the end of its section, a new section to the end', () =>
   const more = write(TEXT, 'model.task', 't2v-A14B');
   assert.equal(more.split('\n')[4], '  task: t2v-A14B');
   assert.ok(write(TEXT, 'train.steps', '10').endsWith('\ntrain:\n  steps: 10\n'));
+});
+
+test('what the command line set becomes part of the text', () => {
+  const options = { set: ['model.path=x=y.safetensors', 'data.path=[one, "two, three"]', 'train.lr=1e-3', 'train.lr=2e-3'], steps: 40, last: { step: 3 } };
+  assert.deepEqual(overrides(options).at(-1), ['train.steps', '40']);
+  const { keys } = scan(withOverrides(TEXT, options));
+  assert.equal(keys.get('model.path').value, 'x=y.safetensors');
+  assert.deepEqual(keys.get('data.path').list, ['one', 'two, three']);
+  assert.equal(keys.get('train.lr').value, '2e-3');
+  assert.equal(keys.get('train.steps').value, '40');
+  assert.equal(withOverrides(TEXT, { last: {} }), TEXT);
+  assert.equal(withOverrides(TEXT, undefined), TEXT);
+  assert.equal(scan(withOverrides(TEXT, { set: ['model.task=123'] }, () => true)).lines[4], '  task: "123"');
+  assert.ok(isForeign('job: extension\nconfig:\n  name: x\n') && !isForeign(TEXT));
 });
 
 test('removing the only key of a section removes the section', () => {

@@ -208,6 +208,43 @@ def a_change_of_another_tab_is_not_overwritten():
     return page.trouble(allowed=['412'])
 
 
+def a_curve_has_the_last_steps_of_a_job_that_ended():
+    """However soon they came after the others."""
+    uid = add('short curve', '--draft', '--steps', '60')
+    page.go(f'#/job/{uid}/chart')
+    page.see('.job-body .empty')
+    page.click('.job-head .button', 'Add to the queue')
+    page.see('.job-head .badge', 'Finished')
+    page.wait(lambda: page.js('return [...document.querySelectorAll(".table-box tbody th")].at(-1)?.textContent') == '60', 'the last step in the table')
+    server.cairn('job', 'rm', uid)
+    return page.trouble()
+
+
+def what_the_command_line_set_is_part_of_the_text_to_edit():
+    """It would win over a field that is changed here."""
+    findings = []
+    uid = add('with set', '--draft', '--steps', '77', '--set', 'train.lr=5e-3')
+    page.go(f'#/job/{uid}/config')
+    page.see('.words code', 'train.lr: 5e-3')
+    page.go(f'#/job/{uid}/edit')
+    page.wait(lambda: page.js('return document.querySelector("#f-train-steps")?.value') == '77', 'the steps of the command line')
+    page.type('#f-train-lr', '6e-3')
+    page.see('.fine')
+    page.click('.save .button:not(.primary)')
+    page.see('h1', 'with set')
+    now = job_shown(uid)
+    want = CONFIG.format(steps=77).replace('1e-3', '6e-3')
+    if now['config'] != want or 'set' in now['options'] or 'steps' in now['options']:
+        findings.append(f'kept: {now["options"]}, {now["config"]}')
+    server.cairn('job', 'rm', uid)
+    return findings + page.trouble()
+
+
+def job_shown(uid):
+    answer = json.loads(server.cairn('job', 'show', '--json', uid).stdout)
+    return answer.get('job', answer)
+
+
 # ---- the queue, by keys alone ----
 
 def the_queue_is_ordered_by_keys():
@@ -287,8 +324,7 @@ def a_failure_is_explained_and_tried_again():
     page.see('.verdict', 'no-kernel-image')
     page.click('.fixes .button', 'Try again with this')
     page.see('h1', 'broken (with a fix)')
-    done = json.loads(server.cairn('job', 'show', '--json', job('broken (with a fix)')['uid']).stdout)
-    env = done.get('job', done)['env']
+    env = job_shown(job('broken (with a fix)')['uid'])['env']
     return ([] if 'HSA_OVERRIDE_GFX_VERSION' in env else [f'the new job has not the fix: {env}']) + page.trouble()
 
 
@@ -495,7 +531,7 @@ def a_session_that_ended_says_how_to_get_a_link():
 CASES = [
     an_empty_list_says_what_to_do, errors_are_marked_at_their_line_as_one_types, the_form_edits_lines_and_keeps_comments, keys_are_suggested,
     a_job_is_planned_and_added, the_job_is_watched, it_stops_with_a_checkpoint_and_resumes, a_clone_shows_what_changed,
-    a_change_of_another_tab_is_not_overwritten, the_queue_is_ordered_by_keys, the_queue_pauses_and_goes_on, keys_work_and_can_be_switched_off,
+    a_change_of_another_tab_is_not_overwritten, what_the_command_line_set_is_part_of_the_text_to_edit, the_queue_is_ordered_by_keys, the_queue_pauses_and_goes_on, keys_work_and_can_be_switched_off,
     a_failure_is_explained_and_tried_again, deleting_can_be_undone, names_are_never_markup,
     the_end_of_a_job_is_told_to_who_looks_elsewhere, the_machine_and_the_doctor_are_shown, gpus_without_a_number_are_told_apart,
     the_theme_follows_the_system_or_the_setting, nothing_is_wider_than_a_phone, the_keyboard_reaches_the_content_first,

@@ -6,7 +6,7 @@ import { on, emit } from '../events.js';
 import { actionsOf } from '../actions.js';
 import { busyButton, command, copyButton, empty, loading, problemBox, toast } from '../ui.js';
 import { ago, bytes, count } from '../format.js';
-import { diff, joinCommand } from '../yaml.js';
+import { diff, joinCommand, overrides, withOverrides } from '../yaml.js';
 import { highlight } from '../editor.js';
 
 // What the run wrote: checkpoints by step, then the rest.
@@ -51,18 +51,21 @@ export function config(root, { job }) {
   const changes = h('section', { hidden: true });
   const text = j.config;
   root.append(changes,
-    text ? h('section.card', h('div.section-head', h('h2', t('config.title')), h('span.grow'), edit && h('button.button.small', { onclick: edit.run }, icon(edit.icon), edit.label), download(j), copyButton(text)), h('pre.code-box', { tabindex: 0, 'aria-label': t('config.title') }, highlight(text))) : '',
+    text ? h('section.card', h('div.section-head', h('h2', t('config.title')), h('span.grow'), edit && h('button.button.small', { onclick: edit.run }, icon(edit.icon), edit.label), download(j), copyButton(text)), h('pre.code-box', { tabindex: 0, 'aria-label': t('config.title') }, highlight(text)), over(j)) : '',
     j.argv ? h('section.card', h('h2', t('cmd.label')), command(joinCommand(j.argv)), h('dl.facts', h('div', h('dt', t('new.cwd')), h('dd', h('code', j.cwd))))) : '',
     Object.keys(j.env ?? {}).length ? h('section.card', h('h2', t('config.env')), h('ul.env', Object.entries(j.env).map(([k, v]) => h('li', h('code', `${k}=${v}`))))) : '');
   if (j.parent && text) compare(changes, j);
 }
+
+// What is stronger than the text.
+const over = (j) => overrides(j.options).length > 0 && [h('p.muted.above', t('config.over')), h('div.words', overrides(j.options).map(([key, value]) => h('code', `${key}: ${value}`)))];
 
 const download = (j) => h('a.button.small', { href: URL.createObjectURL(new Blob([j.config])), download: `${j.name}.yaml` }, icon('save'), t('log.download'));
 
 async function compare(box, job) {
   const parent = await get(`jobs/${job.parent}`).catch(() => null);
   if (!parent?.config) return;
-  const lines = diff(parent.config, job.config);
+  const lines = diff(withOverrides(parent.config, parent.options), withOverrides(job.config, job.options));
   const near = (i) => lines.slice(Math.max(0, i - 2), i + 3).some(([mark]) => mark !== ' ');
   const shown = lines.filter((_, i) => near(i));
   box.hidden = false;

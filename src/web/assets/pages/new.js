@@ -7,7 +7,7 @@ import { ask, busyButton, copyButton, loading, problemBox, toast } from '../ui.j
 import { bytes } from '../format.js';
 import { Editor } from '../editor.js';
 import { form, showFit } from '../form.js';
-import { joinCommand, scan, splitCommand } from '../yaml.js';
+import { isForeign, joinCommand, overrides, scan, splitCommand, withOverrides } from '../yaml.js';
 
 const KEPT = 'cairn.new';
 const LONGEST = 512 * 1024; // bytes of a configuration: written as JSON, it must fit into 1 MiB
@@ -25,7 +25,7 @@ export function open(root, { uid, query }) {
     if (over) return;
     Object.assign(page, { table, job });
     const kept = uid ? null : restore();
-    page.text = job?.config ?? kept?.text ?? '';
+    page.text = job?.config ? wholeText(job, table) : kept?.text ?? '';
     page.view = (job ? job.kind === 'run' : kept?.view === 'command') ? 'command' : query.get('view') ?? kept?.view ?? 'form';
     fill(root, layout(page, kept));
   }
@@ -35,6 +35,14 @@ export function open(root, { uid, query }) {
     page.stop?.();
   };
   return close;
+}
+
+// What was set on the command line becomes part of the text: it would win over a field that is edited here.
+const isWhole = (job) => Boolean(job.config) && overrides(job.options).length > 0 && !isForeign(job.config);
+
+function wholeText(job, table) {
+  const types = new Map(Object.values(table.kinds).flat().map((key) => [key.name, key.type]));
+  return isWhole(job) ? withOverrides(job.config, job.options, (key) => ['text', 'list'].includes(types.get(key))) : job.config;
 }
 
 function restore() {
@@ -209,6 +217,7 @@ function layout(page, kept) {
     h('div.columns.new', h('div.stack', presets, Object.values(views)), h('div.stack.aside', h('section.card', h('div.field', h('label', { for: 'job-name' }, t('job.name')), name), h('div.field', h('label', { for: 'job-gpu' }, t('fact.gpu')), gpu), h('div.field', h('label', { for: 'job-cwd' }, t('new.cwd')), folder, h('p.about', t('new.cwd.about'))), buttons), report, fitCard))];
 }
 
+      if (isWhole(job)) changes.options = { ...job.options, set: undefined, steps: undefined };
 // The comment at the head of a preset says what it is for.
 const aboutOf = (text) => text.split('\n').filter((line) => line.startsWith('# ')).map((line) => line.slice(2)).join(' ');
 

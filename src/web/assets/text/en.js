@@ -258,6 +258,7 @@ export default {
   'config.diff': 'Changed against',
   'config.same': 'No line differs.',
   'verdict.none.title': 'No log, no verdict',
+  'config.over': 'Set on the command line, in place of what the text says:',
   'verdict.none.text': 'The job has not printed anything.',
   'verdict.healthy': 'Nothing in the log points to a failure',
   'verdict.unknown': 'cairn does not know this failure',
