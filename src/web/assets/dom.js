@@ -52,7 +52,7 @@ export function svg(name, attributes, ...children) {
   return node;
 }
 
-// A picture of the sprite; it never carries meaning alone.
+// A picture of the sprite, which main.js puts into the page; it never carries meaning alone.
 export function icon(name, extra = '') {
   return svg('svg', { class: `icon ${extra}`, 'aria-hidden': 'true' }, svg('use', { href: `#i-${name}` }));
 }

@@ -129,3 +129,18 @@ export function every(ms, work) {
   const timer = setInterval(() => document.hidden || work(), ms);
   return () => clearInterval(timer);
 }
+
+// Calls at most once in ms milliseconds, and once more after the last: what came in between is not lost.
+export function throttle(ms, work) {
+  let timer = 0;
+  let free = 0;
+  const later = () => {
+    timer ||= setTimeout(() => {
+      timer = 0;
+      free = Date.now() + ms;
+      work();
+    }, Math.max(0, free - Date.now()));
+  };
+  later.cancel = () => clearTimeout(timer);
+  return later;
+}

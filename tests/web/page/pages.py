@@ -529,7 +529,7 @@ def a_session_that_ended_says_how_to_get_a_link():
 
 
 CASES = [
-    an_empty_list_says_what_to_do, errors_are_marked_at_their_line_as_one_types, the_form_edits_lines_and_keeps_comments, keys_are_suggested,
+    an_empty_list_says_what_to_do, a_curve_has_the_last_steps_of_a_job_that_ended, errors_are_marked_at_their_line_as_one_types, the_form_edits_lines_and_keeps_comments, keys_are_suggested,
     a_job_is_planned_and_added, the_job_is_watched, it_stops_with_a_checkpoint_and_resumes, a_clone_shows_what_changed,
     a_change_of_another_tab_is_not_overwritten, what_the_command_line_set_is_part_of_the_text_to_edit, the_queue_is_ordered_by_keys, the_queue_pauses_and_goes_on, keys_work_and_can_be_switched_off,
     a_failure_is_explained_and_tried_again, deleting_can_be_undone, names_are_never_markup,

@@ -2,7 +2,7 @@
 // Curves of a run beside those of others.
 import { h, t, has, icon, fill, settle } from '../dom.js';
 import { get, query as ask } from '../api.js';
-import { on, jobs } from '../events.js';
+import { on, jobs, throttle } from '../events.js';
 import { choice, empty, problemBox, select, toggle } from '../ui.js';
 import { count, duration, figure } from '../format.js';
 import { Chart, nearest, toRun } from '../chart.js';
@@ -57,7 +57,7 @@ export function open(root, { uid, job, query }) {
     if (names.length && !names.includes(kept.metric)) kept.metric = names[0];
     if (metrics.dataset.names !== names.join()) {
       metrics.dataset.names = names.join();
-      fill(metrics, names.length && select(t('chart.metric'), names.map((name) => [name, label(name)]), kept.metric, (v) => set('metric', v)));
+      fill(metrics, names.length > 0 && select(t('chart.metric'), names.map((name) => [name, label(name)]), kept.metric, (v) => set('metric', v)));
     }
     const runs = all().map((id, color) => data.has(id) && toRun(data.get(id), kept.metric, kept.time, { name: nameOf(id), color, id })).filter(Boolean);
     const nothing = data.size > 0 && !runs.some((run) => run.xs.length);
@@ -103,16 +103,19 @@ export function open(root, { uid, job, query }) {
 
   // A closer look asks for more points.
   chart.onview = settle(200, () => { reset.hidden = !chart.view; load(); });
-  let last = 0;
-  const off = on('series', (e) => {
-    if (!all().includes(e.uid) || chart.view || Date.now() - last < 3000) return;
-    last = Date.now();
-    load();
-  });
+  const renew = throttle(3000, () => chart.view || load());
+  // A short job may begin and end between two looks of the server at its steps.
+  const states = new Map();
+  const off = [on('series', (e) => all().includes(e.uid) && renew()), on('job', (j) => {
+    if (!all().includes(j.uid) || states.get(j.uid) === j.state) return;
+    states.set(j.uid, j.state);
+    renew();
+  })];
   load();
   const close = () => {
-    off();
+    off.forEach((undo) => undo());
     chart.onview.cancel();
+    renew.cancel();
     chart.close();
   };
   close.go = () => {

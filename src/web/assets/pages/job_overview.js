@@ -2,7 +2,7 @@
 // The first look at a job: what it does or why it stopped, the curve, the newest sample, the end of the log.
 import { h, t, icon, put, fill, settle } from '../dom.js';
 import { get, getText, session } from '../api.js';
-import { on } from '../events.js';
+import { on, throttle } from '../events.js';
 import { isLive, stateOf, actionsOf } from '../actions.js';
 import { badge, busyButton, meter } from '../ui.js';
 import { count, moment } from '../format.js';
@@ -28,8 +28,12 @@ export function open(root, { uid, job, patch }) {
   const plan = card('config.title', 'config', 'open.config');
   root.append(h('div.columns', h('div.stack', say, main, curve, log, plan), h('div.stack', sample, h('section.card', h('h2', t('facts')), facts, note))));
 
+  let works = [];
+  let shown = job().state;
   const update = () => {
     const j = job();
+    if (shown !== j.state) works.forEach((work) => work());
+    shown = j.state;
     main.hidden = !(j.step > 0) && !isLive(j);
     figures.update(j);
     bar.set(shareOf(j));
@@ -69,22 +73,16 @@ export function open(root, { uid, job, patch }) {
   };
   [drawCurve, drawTail, drawSample, drawPlan].forEach((draw) => draw());
   const mine = (work) => (e) => e.uid === uid && work();
-  const off = [on('series', mine(throttle(5000, drawCurve))), on('log', mine(throttle(1000, drawTail))), on('sample', mine(settle(300, drawSample))), on('checkpoint', mine(settle(300, drawSample)))];
+  works = [throttle(2000, drawCurve), throttle(1000, drawTail), settle(300, drawSample)];
+  const off = ['series', 'log', 'sample'].map((kind, i) => on(kind, mine(works[i])));
+  off.push(on('checkpoint', mine(works[2])));
   const close = () => {
     off.forEach((undo) => undo());
+    works.forEach((work) => work.cancel());
     chart.close();
   };
   close.update = update;
   return close;
-}
-
-function throttle(ms, work) {
-  let last = 0;
-  return () => {
-    if (Date.now() - last < ms) return;
-    last = Date.now();
-    work();
-  };
 }
 
 // A panel that says what is the matter and what to do, for every state that is not plain running or finished.
