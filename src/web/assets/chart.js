@@ -34,12 +34,13 @@ export function smoothed(xs, ys, reach) {
   return there.map((v, i) => (Number.isNaN(v) ? back[i] : Number.isNaN(back[i]) ? v : (v + back[i]) / 2));
 }
 
-// About n round numbers between low and high.
-export function ticks(low, high, n) {
+// About n round numbers between low and high; steps are whole.
+export function ticks(low, high, n, whole = false) {
   if (!(high > low)) return [low];
   const raw = (high - low) / Math.max(1, n);
   const power = 10 ** Math.floor(Math.log10(raw));
-  const size = power * ([1, 2, 2.5, 5, 10].find((m) => m * power >= raw) ?? 10);
+  const fit = power * ([1, 2, 2.5, 5, 10].find((m) => m * power >= raw && !(whole && m * power % 1)) ?? 10);
+  const size = whole ? Math.max(1, fit) : fit;
   const out = [];
   for (let i = Math.ceil(low / size - 1e-9); i * size <= high + size * 1e-9; i++) out.push(Number((i * size).toPrecision(12)));
   return out;
@@ -158,7 +159,6 @@ export class Chart {
     });
   }
 
-
   paint() {
     const box = this.node.getBoundingClientRect();
     const scale = devicePixelRatio || 1;
@@ -243,7 +243,7 @@ export class Chart {
     g.textAlign = 'center';
     g.textBaseline = 'top';
     const n = Math.max(2, Math.floor(area.w / 84));
-    const places = this.options.time ? timeTicks(range.low, range.high, n) : ticks(range.low, range.high, n);
+    const places = this.options.time ? timeTicks(range.low, range.high, n) : ticks(range.low, range.high, n, true);
     for (const v of places) g.fillText(this.options.time ? duration(v) : count(v), Math.min(this.px(v), area.x + area.w - 12), area.y + area.h + 9);
   }
 

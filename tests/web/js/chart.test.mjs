@@ -28,6 +28,8 @@ test('what is not a number leaves no trace in its neighbours', () => {
 test('ticks are round and inside', () => {
   assert.deepEqual(ticks(0, 1, 5), [0, 0.2, 0.4, 0.6, 0.8, 1]);
   assert.deepEqual(ticks(0.05, 0.43, 4), [0.1, 0.2, 0.3, 0.4]);
+  assert.deepEqual(ticks(1, 33, 14, true), [5, 10, 15, 20, 25, 30]);
+  assert.deepEqual(ticks(1, 4, 14, true), [1, 2, 3, 4]);
   assert.deepEqual(ticks(3, 3, 4), [3]);
   for (const [low, high] of [[1e-9, 2e-9], [-5, 12], [1234, 987654]]) {
     const list = ticks(low, high, 6);
