@@ -54,6 +54,8 @@ def a_preset_becomes_a_running_job():
     page.see('.empty', 'No jobs yet')
     page.click('.empty a', 'New job')
     page.see('h1', 'New job')
+    page.click('.save .primary')
+    page.see('.toast.error', 'Choose a preset')
     shown = {e.text for e in page.all('.presets .chip')}
     have = {name[:-5] for name in os.listdir(os.path.join(TOP, 'configs')) if name.endswith('.yaml')}
     if shown != have:
@@ -63,6 +65,8 @@ def a_preset_becomes_a_running_job():
     if text() != preset('gpt-tiny'):
         findings.append('the text is not the preset')
     choose('#job-gpu', 'cpu')
+    page.see('.fit .notice', 'docs')
+    page.see('#f-data-path[aria-invalid=true]')  # there is no folder docs beside this server
     page.type('#f-train-batch', 'many')
     page.see('.findings .bad', 'batch')
     page.see('.field.wrong, .field.bad, .field [aria-invalid=true]')
@@ -72,6 +76,7 @@ def a_preset_becomes_a_running_job():
     page.type('#f-data-path', 'words.txt')
     page.see('.fine')
     page.see('.fit-word', 'It fits')
+    page.gone('#f-data-path[aria-invalid=true]')
     if text() != preset('gpt-tiny').replace('batch: 24', 'batch: 4').replace('steps: 60', 'steps: 100000').replace('path: docs', 'path: words.txt'):
         findings.append(f'the form wrote: {text()}')
     page.click('.save .primary')

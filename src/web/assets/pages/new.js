@@ -151,14 +151,27 @@ function layout(page, kept) {
     fit.classList.add('stale');
     try {
       const answer = await post('plan', { config: page.text, device: /^\d/.test(gpu.value) ? `hip:${gpu.value}` : gpu.value, cwd: cwd() });
-      if (mine === planned) showFit(fit, answer);
+      if (mine !== planned) return;
+      showFit(fit, answer);
+      editor.mark([]);
+      fields.mark([]);
     } catch (problem) {
-      if (mine === planned) fill(fit, h('p', problem.message), problem.hint && h('p.muted', problem.hint));
+      if (mine === planned) showDoubt(problem);
     }
     if (mine === planned) fit.classList.remove('stale');
   };
   const planSoon = settle(400, plan);
   page.stop = () => [checkSoon, planSoon].forEach((work) => work.cancel());
+
+  // What a plan stumbles over, such as a file that is not there, often has a key: then its field and its line are marked.
+  function showDoubt(problem) {
+    fill(fit, h('div.notice', icon('warn'), h('div', h('p', problem.message), problem.hint && h('p.muted', problem.hint))));
+    const [, key, message] = /^(\w+\.\w+): (.*)/s.exec(problem.message) ?? [];
+    if (!key) return;
+    const doubt = { key, message, line: (scan(page.text).keys.get(key)?.line ?? -1) + 1 };
+    editor.mark([doubt]);
+    fields.mark([doubt]);
+  }
 
   const presets = h('div.presets', { role: 'group', 'aria-label': t('new.presets') }, h('span.muted', t('new.presets')), table.presets.map((p) => h('button.chip', { title: aboutOf(p.text), onclick: async () => {
     if (page.text.trim() && !table.presets.some((q) => q.text === page.text) && !await ask({ title: t('new.replace'), text: t('new.replace.text'), yes: t('new.replace.yes') })) return;
@@ -196,6 +209,7 @@ function layout(page, kept) {
       if (start) answer = await post(`jobs/${job.uid}/start`);
     } else {
       page.key ??= `${Date.now().toString(36)}${Math.random().toString(36).slice(2)}`;
+      if (!page.text.trim()) throw new Problem(422, { detail: t('new.no.text') });
       answer = await post('jobs', { ...values, cwd: cwd(), start }, { 'Idempotency-Key': page.key });
       sessionStorage.removeItem(KEPT);
     }

@@ -295,6 +295,7 @@ export default {
   'new.no.command': 'Type a command first.',
   'check.ok': 'No errors in the configuration',
   'check.line': 'Line {n}',
+  'new.no.text': 'Choose a preset or write a configuration first.',
   'check.long': 'The text has {size}; a configuration may have {most}.',
   'check.long.hint': 'Put data into files, and name them in the configuration.',
   'editor.suggest': 'Suggestions',
