@@ -75,7 +75,7 @@ async function compare(box, job) {
 // Why it failed, by the log, and what to try; a fix that cairn can make is one click.
 
 export function verdict(root, context) {
-  const box = h('div.stack.narrow', loading());
+  const box = h('div', loading());
   root.append(box);
   const load = async () => {
     const job = context.job();
@@ -90,12 +90,20 @@ export function verdict(root, context) {
 
 function report(d, job) {
   const sure = d.confidence > 0 ? t('verdict.sure', { n: Math.round(d.confidence * 100) }) : '';
-  if (d.class === 'unknown' || d.severity === 'none')
-    return empty('doctor', t(d.severity === 'none' ? 'verdict.healthy' : 'verdict.unknown'), job.state === 'failed' && job.cause ? job.cause : d.cause, h('a.button', { href: `#/job/${job.uid}/log?error` }, t('failed.log')));
-  return [h('section.card.verdict.edge-fail', h('div.row.wrap', h('code', d.class), h('span.muted', sure)), h('p.big-text', d.cause),
+  const failed = job.state === 'failed';
+  if (d.severity === 'none' && !failed) return empty('doctor', t('verdict.healthy'));
+  if (d.class === 'unknown' || d.severity === 'none') return unknown(failed && job.cause ? job.cause : d.cause, job);
+  return h('div.stack.narrow', h('section.card.verdict.edge-fail', h('div.row.wrap', h('code', d.class), h('span.muted', sure)), h('p.big-text', d.cause),
     (d.evidence ?? []).length > 0 && h('div.evidence', d.evidence.map((e) => h('code', e.text ?? e))), h('a', { href: `#/job/${job.uid}/log?error` }, t('failed.log'))),
   h('h2', t('verdict.fixes')), h('ol.stack.tight.fixes', (d.fix ?? []).map((fix, i) => h('li.card.finding', h('span.number', i + 1), h('div.stack.tight', fixText(fix), retry(fix, job))))),
-  (d.also ?? []).length > 0 && h('p.muted', t('verdict.also', { list: d.also.map((a) => a.class).join(', ') }))];
+  (d.also ?? []).length > 0 && h('p.muted', t('verdict.also', { list: d.also.map((a) => a.class).join(', ') })));
+}
+
+// No rule knows it: what the trainer itself said, and where to go on.
+function unknown(cause, job) {
+  const next = actionsOf(job).filter((a) => a.name === 'edit').map((a) => h('button.button.small', { onclick: a.run }, icon(a.icon), a.label));
+  return h('section.card.verdict.edge-fail.narrow', h('p.big-text', cause), h('p.muted', t('verdict.unknown')),
+    h('div.row.wrap', h('a.button.small', { href: `#/job/${job.uid}/log?error` }, icon('jobs'), t('failed.log')), next));
 }
 
 // The first line says what; the others are to be typed.

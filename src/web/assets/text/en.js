@@ -261,7 +261,7 @@ export default {
   'config.over': 'Set on the command line, in place of what the text says:',
   'verdict.none.text': 'The job has not printed anything.',
   'verdict.healthy': 'Nothing in the log points to a failure',
-  'verdict.unknown': 'cairn does not know this failure',
+  'verdict.unknown': 'cairn has no rule for this failure. The log says more.',
   'verdict.sure': '{n} % sure',
   'verdict.fixes': 'What to try, in this order',
   'verdict.retry': 'Try again with this',
