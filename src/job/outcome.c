@@ -106,6 +106,6 @@ void outcome_read(const char *state, const struct job_row *row, struct arena *a,
     else if (row->want == JOB_WANT_PAUSE)
         out->state = JOB_PAUSED;
     if (out->state == JOB_LOST)
-        out->cause = "its supervisor ended without a word: power loss, or somebody killed it";
+        out->cause = "it ended without saying why: power loss, or somebody killed it";
     out->options = job_progress_keep(state, row, out->run_dir, a);
 }

@@ -127,11 +127,13 @@ function showMachine(machine) {
   keyed(gpus, known.slice(0, 8), (gpu) => gpu.index ?? gpu.pci, (gpu) => {
     const bar = h('div.bar');
     const facts = h('span.facts');
-    const node = h('li', h('a', { href: '#/machine' }, h('span.name', t('gpu.n', { n: gpu.index })), facts, h('div.meter', { 'aria-hidden': 'true' }, bar)));
+    const meter = h('div.meter', { 'aria-hidden': 'true' }, bar);
+    const node = h('li', h('a', { href: '#/machine' }, h('span.name', t('gpu.n', { n: gpu.index })), facts, meter));
     node.update = (g) => {
       const total = g.unified_memory ? g.usable_bytes : g.vram_total_bytes ?? g.usable_bytes;
       const used = g.unified_memory ? g.gtt_used_bytes : g.vram_used_bytes;
-      bar.style.transform = `scaleX(${total && used ? Math.min(1, used / total) : 0})`;
+      meter.hidden = !total || !Number.isFinite(used);
+      bar.style.transform = `scaleX(${meter.hidden ? 0 : Math.min(1, used / total)})`;
       const parts = [g.busy_percent !== null && `${g.busy_percent} %`, g.temperature_c !== null && `${Math.round(g.temperature_c)} °C`];
       put(facts, parts.filter(Boolean).join(' · ') || g.gfx || '');
     };
@@ -255,9 +257,9 @@ const painted = () => new Promise((done) => {
 
 async function start() {
   applySettings();
+  loadIcons();
   frame();
   document.documentElement.classList.add('ready');
-  loadIcons();
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) return;
     app.mark = '';

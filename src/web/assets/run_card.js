@@ -27,7 +27,7 @@ export function numbers() {
     set('left', live ? duration(job.eta_s) : NONE, job.eta_s > 0 ? t('ends', { at: until(now() + job.eta_s) }) : '');
     set('speed', speed(job));
     set('memory', bytes(job.mem_bytes));
-    set('took', job.started ? duration((live ? now() : job.finished ?? now()) - job.started) : NONE);
+    set('took', job.started ? duration((live ? now() : job.finished ?? now()) - job.started) : NONE, job.attempt > 1 ? t('attempt', { n: job.attempt }) : '');
   };
   return node;
 }

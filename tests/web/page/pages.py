@@ -272,7 +272,7 @@ def the_queue_is_ordered_by_keys():
 def the_queue_pauses_and_goes_on():
     page.click('.section-head .button', 'Pause the queue')
     page.see('.notice', 'paused')
-    page.click('.section-head .button', 'Let the queue go on')
+    page.click('.section-head .button', 'Resume the queue')
     page.gone('section > .notice')
     return page.trouble()
 
@@ -423,7 +423,7 @@ def the_theme_follows_the_system_or_the_setting():
     page.reload()
     if page.js(colour) != dark:
         findings.append('the setting is lost by a reload')
-    page.click('.choice button', 'As the system')
+    page.click('.choice button', 'System')
     page.wait(lambda: server_setting('ui.theme') == 'system', 'the setting on the server')
     page.theme(True)
     return findings + page.trouble()
@@ -445,6 +445,14 @@ def nothing_is_wider_than_a_phone():
         page.settled()
         if page.overflow() > 0:
             findings.append(f'{route} is {page.overflow()} pixels too wide')
+    page.go('#/')
+    page.see('.history .pick')
+    page.js('[...document.querySelectorAll(".history .pick")].slice(0, 2).forEach((box) => box.click())')
+    page.see('.bulk .button', 'Delete')
+    if page.overflow() > 0:
+        findings.append(f'with jobs selected the list is {page.overflow()} pixels too wide')
+    page.click('.bulk .button', 'Clear')
+    page.gone('.bulk')
     page.resize(1440, 900)
     return findings + page.trouble()
 
@@ -503,6 +511,7 @@ def a_server_that_goes_away_and_comes_back():
     port = server.port
     server.stop(signal.SIGKILL)
     page.see('.banner.offline', 'does not answer')
+    drawn = page.js('return document.querySelector(".banner .icon").getBBox().width')
     server.port = port
     server.start()
     page.gone('.banner.offline', seconds=120)
@@ -543,4 +552,3 @@ try:
 finally:
     page.__exit__()
     server.__exit__()
-    drawn = page.js('return document.querySelector(".banner .icon").getBBox().width')

@@ -30,7 +30,7 @@ function report(doctor) {
   const quiet = (status, list) => of(status).length > 0 && h('details.card', { open: status === 'unknown' && of(status).length < 6 }, h('summary', t(`doctor.head.${status}`, { n: of(status).length })), list);
   return [h('section.card.verdict', { class: `edge-${verdict}` }, h('p.big-text', doctor.summary), h('div.row.wrap', counts, h('span.grow'), copyButton(() => asText(doctor), t('doctor.copy')))),
     part('fail'), part('warn'), ways(doctor),
-    h('div.stack', quiet('unknown', h('div.plain', of('unknown').map(finding))), quiet('ok', h('ul.oks', of('ok').map((check) => h('li', icon('ok'), h('span.grow', check.fact), source(check)))))), doctor.reviewed && h('p.muted', t('doctor.reviewed', { date: day(Date.parse(doctor.reviewed) / 1000) }))];
+    h('div.stack', quiet('unknown', h('div.plain', of('unknown').map(finding))), quiet('ok', h('ul.oks', of('ok').map((check) => h('li', icon('ok'), h('span.grow', check.fact), source(check)))))), doctor.reviewed && h('p.muted.above', t('doctor.reviewed', { date: day(Date.parse(doctor.reviewed) / 1000) }))];
 }
 
 const finding = (check) => h('article.card.finding', { class: `edge-${check.status}` }, h('div.row', icon(ICON[check.status]), h('h3.grow', check.fact), h('code.muted', check.id), source(check)),

@@ -36,7 +36,7 @@ function groups(files) {
   const rest = inOrder(files.filter((f) => !isSample(f) && (!steps.includes(f.step) || !/checkpoint/.test(f.path))));
   const total = files.reduce((sum, f) => sum + (sizeOf(f) ?? 0), 0);
   return [h('p.muted.total', t('files.total', { n: files.length, size: bytes(total) })),
-    steps.map((step, i) => group(t('files.checkpoint', { step: count(step) }), files.filter((f) => f.step === step && /checkpoint/.test(f.path)), i === 0)),
+    steps.map((step, i) => group(t('files.checkpoint', { step: count(step) }), inOrder(files.filter((f) => f.step === step && /checkpoint/.test(f.path))), i === 0)),
     samples.length > 0 && group(t('tab.samples'), samples, false), rest.length > 0 && group(t('files.rest'), rest, true)];
 }
 

@@ -58,7 +58,7 @@ export function open(root, { uid, job, patch }) {
     const s = await newestSample(uid);
     const [text] = s || job().kind !== 'train' ? [] : await import('./job_samples.js').then((m) => m.textSamples(uid, 1)).catch(() => []);
     sample.hidden = !s && !text;
-    if (text) fill(picture, h('p.said.short', text.text), h('p.muted', t('sample.at', { step: count(text.step) })));
+    if (text) fill(picture, h('p.said.short', text.text), h('p.muted.two-lines', t('sample.at', { step: count(text.step) })));
     if (s) fill(picture, h('a.picture', { href: `#/job/${uid}/samples` }, thumb(s, 640)), h('p.muted.two-lines', [t('sample.at', { step: count(s.step) }), s.prompt].filter(Boolean).join(' · ')));
   };
 
@@ -89,7 +89,7 @@ export function open(root, { uid, job, patch }) {
 function explain(box, job) {
   const name = stateOf(job);
   const step = count(job.step ?? 0);
-  const text = { failed: job.cause ?? t('failed.text'), lost: t('lost.text', { step }), paused: t('paused.text', { step }), queued: t('queued.text'), draft: t('draft.text') }[name] ?? sayWait(job);
+  const text = { failed: job.cause ?? t('failed.text'), lost: [t('lost.text', { step }), job.resumable && t('lost.resume')].filter(Boolean).join(' '), paused: t('paused.text', { step }), queued: t('queued.text'), draft: t('draft.text') }[name] ?? sayWait(job);
   box.hidden = !text;
   if (!text || box.dataset.text === name + text) return;
   box.dataset.text = name + text;
@@ -101,7 +101,7 @@ function explain(box, job) {
 }
 
 function showFacts(list, job) {
-  const key = JSON.stringify([stateOf(job), job.started, job.finished, job.version, job.attempt]);
+  const key = JSON.stringify([stateOf(job), job.started, job.finished, job.version, job.attempt, job.run_dir]);
   if (list.dataset.key === key) return;
   list.dataset.key = key;
   const rows = [['state', badge(stateOf(job))], ['kind', t(`kind.${job.kind}`)], ['gpu', placeOf(job)], ['created', moment(job.created)], ['started', job.started && moment(job.started)], ['finished', job.finished && moment(job.finished)],

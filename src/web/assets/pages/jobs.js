@@ -89,7 +89,7 @@ function build() {
     pause.hidden = session.read_only;
     held.hidden = !queue.paused && !queue.reason;
     if (!held.hidden) held.replaceChildren(icon(queue.paused ? 'paused' : 'clock'), h('p', queue.paused ? t('queue.paused') : queue.reason));
-    put(summary, sentence(on_, next));
+    put(summary, all.length ? sentence(on_, next) : '');
     past.show(all.filter(isOver));
     showFirst(all.length);
   }

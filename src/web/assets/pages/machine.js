@@ -103,7 +103,7 @@ function details(gpu) {
   const rows = [['usable', gpu.usable_bytes && `${bytes(gpu.usable_bytes)}${gpu.usable_reason ? ` (${gpu.usable_reason})` : ''}`], ['vram', gpu.vram_total_bytes && bytes(gpu.vram_total_bytes)], ['gtt', gpu.gtt_total_bytes && bytes(gpu.gtt_total_bytes)], ['bf16', gpu.bf16], ['matrix', gpu.matrix_core], ['fp8', gpu.fp8],
     ['driver', gpu.driver], ['pci', gpu.pci], ['render', gpu.render_node]];
   // Where nothing is measured, as on a captured machine, what the GPU is.
-  return h('details', { open: gpu.busy_percent === null && !gpu.asleep }, h('summary', t('gpu.more')), h('dl.facts', rows.filter(([, v]) => v).map(([name, v]) => h('div', h('dt', t(`gpu.fact.${name}`)), h('dd', v)))));
+  return h('details', { open: gpu.busy_percent === null && !gpu.asleep }, h('summary', t('gpu.more')), h('dl.facts.pairs', rows.filter(([, v]) => v).map(([name, v]) => h('div', h('dt', t(`gpu.fact.${name}`)), h('dd', v)))));
 }
 
 function showHost(box, { host, problems }) {
@@ -112,5 +112,5 @@ function showHost(box, { host, problems }) {
   const key = JSON.stringify([rows, problems]);
   if (box.dataset.key === key) return;
   box.dataset.key = key;
-  fill(box, h('h2', t('host.title')), h('dl.facts', rows.map(([name, v]) => h('div', h('dt', t(`host.${name}`)), h('dd', v)))), (problems ?? []).map((text) => h('p.notice', icon('warn'), h('span', text))));
+  fill(box, h('h2', t('host.title')), h('dl.facts.pairs', rows.map(([name, v]) => h('div', h('dt', t(`host.${name}`)), h('dd', v)))), (problems ?? []).map((text) => h('p.notice', icon('warn'), h('span', text))));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A new job, or another text for one that does not run.  Form and YAML are two views of one text.
-import { h, t, icon, fill, settle } from '../dom.js';
+import { h, t, icon, fill, put, attr, settle } from '../dom.js';
 import { get, post, patch, session, Problem } from '../api.js';
 import { emit, loadMachine, machine } from '../events.js';
 import { ask, busyButton, copyButton, loading, problemBox, toast } from '../ui.js';
@@ -56,7 +56,7 @@ function restore() {
 function layout(page, kept) {
   const { job, table } = page;
   const name = h('input.wide', { id: 'job-name', value: job?.name ?? kept?.name ?? '', maxlength: 120, placeholder: t('new.name.hint'), autocomplete: 'off', oninput: () => keep() });
-  const gpu = h('select.wide', { id: 'job-gpu', onchange: () => planSoon() }, [['auto', t('gpu.auto.long')], ...machine.gpus.filter((g) => Number.isInteger(g.index)).map((g) => [String(g.index), `${t('gpu.n', { n: g.index })} · ${g.name ?? g.gfx ?? ''}`]), ['cpu', t('cpu')]].map(([v, label]) => h('option', { value: v, selected: v === (job?.gpu ?? 'auto') }, label)));
+  const gpu = h('select.wide', { id: 'job-gpu', onchange: () => planSoon() }, [['auto', t(machine.gpus.length ? 'gpu.auto.long' : 'gpu.auto.none')], ...machine.gpus.filter((g) => Number.isInteger(g.index)).map((g) => [String(g.index), `${t('gpu.n', { n: g.index })} · ${g.name ?? g.gfx ?? ''}`]), ['cpu', t('cpu')]].map(([v, label]) => h('option', { value: v, selected: v === (job?.gpu ?? 'auto') }, label)));
   const editor = new Editor({ label: t('new.yaml'), keys: () => table.kinds[scan(page.text).keys.get('model.kind')?.value || 'gpt'] ?? [], changed: (text) => setText(text, editor) });
   const fields = form({ table: () => table, changed: (text) => setText(text, fields) });
   const folder = h('input.wide', { id: 'job-cwd', value: job?.cwd ?? kept?.cwd ?? '', readOnly: Boolean(job), spellcheck: false, placeholder: t('new.cwd.hint'), oninput: () => { keep(); planSoon(); } });
@@ -72,6 +72,7 @@ function layout(page, kept) {
 
   function setText(text, from) {
     page.text = text;
+    showPreset();
     if (from !== editor) editor.set(text);
     if (from === editor && page.view === 'form') fields.show(text);
     if (from === fields) fields.show(text);
@@ -161,7 +162,6 @@ function layout(page, kept) {
     if (mine === planned) fit.classList.remove('stale');
   };
   const planSoon = settle(400, plan);
-  page.stop = () => [checkSoon, planSoon].forEach((work) => work.cancel());
 
   // What a plan stumbles over, such as a file that is not there, often has a key: then its field and its line are marked.
   function showDoubt(problem) {
@@ -172,13 +172,24 @@ function layout(page, kept) {
     editor.mark([doubt]);
     fields.mark([doubt]);
   }
+  page.stop = () => [checkSoon, planSoon].forEach((work) => work.cancel());
 
-  const presets = h('div.presets', { role: 'group', 'aria-label': t('new.presets') }, h('span.muted', t('new.presets')), table.presets.map((p) => h('button.chip', { title: aboutOf(p.text), onclick: async () => {
+  const presetAbout = h('p.about');
+  const chips = table.presets.map((p) => h('button.chip', { title: aboutOf(p.text), onclick: async () => {
     if (page.text.trim() && !table.presets.some((q) => q.text === page.text) && !await ask({ title: t('new.replace'), text: t('new.replace.text'), yes: t('new.replace.yes') })) return;
     if (!name.value || table.presets.some((q) => q.name === name.value)) name.value = p.name;
     setText(p.text, null);
     if (page.view === 'form') fields.show(p.text);
-  } }, p.name)));
+  } }, p.name));
+  const presets = h('div.presets', { role: 'group', 'aria-label': t('new.presets') }, h('span.muted', t('new.presets')), chips, presetAbout);
+
+  // The preset that was taken last, what it is for, and whether it is changed since.
+  function showPreset() {
+    const at = table.presets.findIndex((p) => p.text === page.text);
+    chips.forEach((chip, i) => attr(chip, 'aria-pressed', String(i === at)));
+    put(presetAbout, at < 0 ? '' : aboutOf(table.presets[at].text));
+    presetAbout.hidden = at < 0;
+  }
 
   function dropHint() {
     const file = h('input', { type: 'file', accept: '.yaml,.yml,.json,.toml,.txt', hidden: true, onchange: () => file.files[0]?.text().then((text) => setText(text, null)) });
@@ -198,6 +209,7 @@ function layout(page, kept) {
 
   async function save(start) {
     if (page.view !== 'command') {
+      if (!page.text.trim()) throw new Problem(422, { detail: t('new.no.text') });
       await check();
       if (page.errors.length && start) throw new Problem(422, { detail: t('new.fix.first', { n: page.errors.length }) });
     } else if (!splitCommand(cmd.text())?.length) throw new Problem(422, { detail: t(splitCommand(cmd.text()) ? 'new.no.command' : 'cmd.quote') });
@@ -205,11 +217,11 @@ function layout(page, kept) {
     let answer;
     if (job) {
       const { kind, ...changes } = values;
+      if (isWhole(job)) changes.options = { ...job.options, set: undefined, steps: undefined };
       answer = await patch(`jobs/${job.uid}`, changes, job.version);
       if (start) answer = await post(`jobs/${job.uid}/start`);
     } else {
       page.key ??= `${Date.now().toString(36)}${Math.random().toString(36).slice(2)}`;
-      if (!page.text.trim()) throw new Problem(422, { detail: t('new.no.text') });
       answer = await post('jobs', { ...values, cwd: cwd(), start }, { 'Idempotency-Key': page.key });
       sessionStorage.removeItem(KEPT);
     }
@@ -223,17 +235,18 @@ function layout(page, kept) {
   const buttons = h('div.save', canStart && busyButton(t(job ? 'edit.start' : 'new.start'), 'play', () => save(true), { class: 'primary' }), busyButton(t(job ? 'edit.save' : 'new.draft'), null, () => save(false), { class: canStart ? '' : 'primary' }));
 
   editor.set(page.text);
+  showPreset();
   show(page.view);
   if (kept?.command) cmd.set(kept.command);
   checkSoon();
   if (!page.text.trim()) plan();
+  if (job?.parent && job.state === 'draft') setTimeout(() => name.select()); // a clone has the name of its original
   return [job && h('a.back', { href: `#/job/${job.uid}` }, icon('back'), job.name), h('div.page-head', h('h1', { tabindex: -1 }, titleText)), nav,
     h('div.columns.new', h('div.stack', presets, Object.values(views)), h('div.stack.aside', h('section.card', h('div.field', h('label', { for: 'job-name' }, t('job.name')), name), h('div.field', h('label', { for: 'job-gpu' }, t('fact.gpu')), gpu), h('div.field', h('label', { for: 'job-cwd' }, t('new.cwd')), folder, h('p.about', t('new.cwd.about'))), buttons), report, fitCard))];
 }
 
-      if (isWhole(job)) changes.options = { ...job.options, set: undefined, steps: undefined };
-// The comment at the head of a preset says what it is for.
-const aboutOf = (text) => text.split('\n').filter((line) => line.startsWith('# ')).map((line) => line.slice(2)).join(' ');
+// The comment at the head of a preset says what it is for; what is indented there is a command.
+const aboutOf = (text) => text.split('\n').filter((line) => /^# \S/.test(line)).map((line) => line.slice(2)).join(' ');
 
 // --- commands of other trainers -----------------------------------------------------------------------------------
 
