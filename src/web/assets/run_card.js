@@ -46,8 +46,8 @@ export async function newestSample(uid) {
   return samples.find((s) => s.step === step);
 }
 
-// A small picture of a sample; where the server makes none, the file itself.
-export function thumb(s, width, alt = s.prompt ?? '') {
+// A sample where it is not to be played.
+export function still(s, alt = s.prompt ?? '') {
   const src = fileUrl('files', s.folder, s.path);
   const whole = () => (isVideo(s) ? h('video', { src, preload: 'metadata', muted: true, 'aria-label': alt }) : h('img', { src, alt }));
   const node = h('img', { src: fileUrl('thumbs', s.folder, s.path, `?w=${width}`), alt, loading: 'lazy', onerror: () => node.replaceWith(whole()) });
@@ -120,7 +120,7 @@ export function runCard(first) {
     picture.hidden = !s;
     if (!s) return;
     attr(picture, 'href', `#/job/${job.uid}/samples`);
-    fill(picture, thumb(s, 320), h('span', t('sample.at', { step: count(s.step) })));
+    fill(picture, still(s), h('span', t('sample.at', { step: count(s.step) })));
   }
   load();
   const off = on('sample', (e) => (node.isConnected ? e.uid === job.uid && showSample() : off()));

@@ -6,10 +6,12 @@ Everything is real: the presets of configs/, the server, a GPT that trains on th
 import json
 import os
 import re
+import struct
 import sys
+import zlib
 
 import tap
-from browser import MACHINE, Browser, Server, link_of
+from browser import KEYS, MACHINE, Browser, Server, link_of
 
 TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', '..', '..')
 LONG = 'a name of which nobody thought how long it would become, with everything in it and ' + 'x' * 36
@@ -187,6 +189,49 @@ def texts_that_a_model_wrote_can_be_read():
     return ([] if len(said) > 20 else [f'the sample is {said!r}']) + page.trouble(allowed=['api/v1/plan'])
 
 
+def png(red, green, blue):
+    """A picture of 32 × 32 pixels of one colour."""
+    def chunk(kind, data):
+        return struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))
+    rows = (b'\0' + bytes((red, green, blue)) * 32) * 32
+    return b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 32, 32, 8, 2, 0, 0, 0)) + chunk(b'IDAT', zlib.compress(rows)) + chunk(b'IEND', b'')
+
+
+def pictures_are_shown_by_step_and_prompt():
+    """What a video model would have written beside the texts: a step of two prompts, and one that lacks the second."""
+    findings = []
+    uid = job('writer')['uid']
+    folder = os.path.join(job('writer')['run_dir'], 'samples')
+    rows = []
+    for step, index in ((20, 0), (40, 0), (40, 1)):
+        name = f'step-{step:06}_{index:02}.png'
+        with open(os.path.join(folder, name), 'wb') as f:
+            f.write(png(step * 5, 80, index * 200))
+        rows.append({'step': step, 'index': index, 'prompt': f'prompt {index}', 'seed': 1, 'file': name, 'width': 32, 'height': 32, 'frames': 1, 'fps': 16})
+    with open(os.path.join(folder, 'index.jsonl'), 'w', encoding='utf-8') as f:
+        f.writelines(json.dumps(row) + '\n' for row in rows)
+    page.go(f'#/job/{uid}')
+    page.see('.picture img')
+    page.go(f'#/job/{uid}/samples')
+    page.see('.samples .thumb')
+    page.wait(lambda: page.js('return [...document.querySelectorAll(".thumb img")].map((i) => i.naturalWidth)') == [32, 32, 32], 'three pictures')
+    shown = page.js('return [...document.querySelectorAll(".samples tbody tr")].map((row) => [row.cells[0].innerText, row.querySelectorAll("img").length, row.querySelectorAll(".gap").length])')
+    if shown != [['40', 2, 0], ['20', 1, 1]]:
+        findings.append(f'the grid is {shown}')
+    page.click('.thumb')
+    page.see('.viewer h2', 'step 40')
+    page.press(KEYS.ARROW_DOWN)
+    page.see('.viewer .muted', 'prompt 1')
+    page.press(KEYS.ARROW_UP)
+    page.click('.viewer .button', 'Pin')
+    page.press(KEYS.ARROW_LEFT)
+    page.see('.viewer h2', 'step 20')
+    page.wait(lambda: len(page.all('.stage img')) == 2, 'two pictures side by side')
+    page.press(KEYS.ESCAPE)
+    page.gone('dialog')
+    return findings + page.trouble()
+
+
 # ---- what goes wrong ----
 
 def an_error_is_shown_at_its_line():
@@ -293,7 +338,7 @@ def without_scripts_the_commands_are_listed():
 
 CASES = [
     a_preset_becomes_a_running_job, the_curve_moves, stop_and_resume_make_one_curve, a_clone_is_compared_with_its_parent, log_and_files_can_be_taken_along,
-    texts_that_a_model_wrote_can_be_read, an_error_is_shown_at_its_line, five_megabytes_do_not_stop_the_page, a_long_name_breaks_nothing, a_job_without_its_files_says_so,
+    texts_that_a_model_wrote_can_be_read, pictures_are_shown_by_step_and_prompt, an_error_is_shown_at_its_line, five_megabytes_do_not_stop_the_page, a_long_name_breaks_nothing, a_job_without_its_files_says_so,
     a_verdict_names_the_cause, without_scripts_the_commands_are_listed,
 ]
 try:

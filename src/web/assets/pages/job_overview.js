@@ -8,7 +8,7 @@ import { badge, busyButton, meter } from '../ui.js';
 import { count, moment } from '../format.js';
 import { Chart, toRun } from '../chart.js';
 import { clean } from '../log_line.js';
-import { newestSample, numbers, placeOf, sayWait, shareOf, thumb } from '../run_card.js';
+import { newestSample, numbers, placeOf, sayWait, shareOf, still } from '../run_card.js';
 
 export function open(root, { uid, job, patch }) {
   const say = h('div');
@@ -59,7 +59,7 @@ export function open(root, { uid, job, patch }) {
     const [text] = s || job().kind !== 'train' ? [] : await import('./job_samples.js').then((m) => m.textSamples(uid, 1)).catch(() => []);
     sample.hidden = !s && !text;
     if (text) fill(picture, h('p.said.short', text.text), h('p.muted.two-lines', t('sample.at', { step: count(text.step) })));
-    if (s) fill(picture, h('a.picture', { href: `#/job/${uid}/samples` }, thumb(s, 640)), h('p.muted.two-lines', [t('sample.at', { step: count(s.step) }), s.prompt].filter(Boolean).join(' · ')));
+    if (s) fill(picture, h('a.picture', { href: `#/job/${uid}/samples` }, still(s)), h('p.muted.two-lines', [t('sample.at', { step: count(s.step) }), s.prompt].filter(Boolean).join(' · ')));
   };
 
   update();

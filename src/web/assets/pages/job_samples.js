@@ -5,7 +5,7 @@ import { get, getText, fileUrl, filePath } from '../api.js';
 import { on } from '../events.js';
 import { empty, loading, problemBox } from '../ui.js';
 import { count } from '../format.js';
-import { isVideo, thumb } from '../run_card.js';
+import { isVideo, still } from '../run_card.js';
 
 export function open(root, { uid }) {
   let grid = { steps: [], columns: [], at: new Map() };
@@ -47,7 +47,7 @@ function table({ steps, columns, at, prompt }, look) {
     h('thead', h('tr', h('th', { scope: 'col' }, t('chart.axis.step')), columns.map((c) => h('th', { scope: 'col', title: prompt(c) }, h('span.two-lines', prompt(c) || t('samples.prompt', { n: c + 1 })))))),
     h('tbody', steps.map((step) => h('tr', h('th', { scope: 'row' }, count(step)), columns.map((c) => {
       const s = at.get(`${step} ${c}`);
-      return h('td', s ? h('button.thumb', { onclick: () => look(step, c), 'aria-label': t('samples.look', { step: count(step), n: c + 1 }) }, thumb(s, 320, ''), isVideo(s) && icon('play')) : h('span.gap', t('samples.gap')));
+      return h('td', s ? h('button.thumb', { onclick: () => look(step, c), 'aria-label': t('samples.look', { step: count(step), n: c + 1 }) }, still(s, ''), isVideo(s) && icon('play')) : h('span.gap', t('samples.gap')));
     }))))));
 }
 
