@@ -49,9 +49,7 @@ export async function newestSample(uid) {
 // A sample where it is not to be played.
 export function still(s, alt = s.prompt ?? '') {
   const src = fileUrl('files', s.folder, s.path);
-  const whole = () => (isVideo(s) ? h('video', { src, preload: 'metadata', muted: true, 'aria-label': alt }) : h('img', { src, alt }));
-  const node = h('img', { src: fileUrl('thumbs', s.folder, s.path, `?w=${width}`), alt, loading: 'lazy', onerror: () => node.replaceWith(whole()) });
-  return node;
+  return isVideo(s) ? h('video', { src, preload: 'metadata', muted: true, 'aria-label': alt }) : h('img', { src, alt, loading: 'lazy' });
 }
 
 export const isVideo = (s) => /\.(mp4|webm)$/i.test(s.path);
