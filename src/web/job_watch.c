@@ -263,8 +263,10 @@ static void look(void *context)
         look_at_job(w, &w->job[i], &a);
 }
 
+/* What there is at this moment is known to whoever asks after it; whatever comes later is told. */
 static void watch_job(struct job_watch *w, const char *uid, bool watched)
 {
+    CLEANUP(arena_release) struct arena a = { 0 };
     size_t i = 0;
     while (i < w->n && strcmp(w->job[i].uid, uid))
         i++;
@@ -272,6 +274,8 @@ static void watch_job(struct job_watch *w, const char *uid, bool watched)
         struct watched *j = &w->job[w->n++];
         *j = (struct watched){ .attempt = -1 };
         snprintf(j->uid, sizeof(j->uid), "%s", uid);
+        if (*w->is_open && w->queue->store)
+            look_at_job(w, j, &a);
     } else if (!watched && i < w->n)
         w->job[i] = w->job[--w->n];
 }

@@ -82,6 +82,26 @@ def what_was_missed_is_sent_again():
     return findings
 
 
+def what_comes_at_once_is_told():
+    """A line of a log between the answer and the server's next look at that log."""
+    with Server('--allow-root') as s:
+        s.login()
+        script = 'echo one; until test -e go; do sleep 0.02; done; echo two; exec sleep 60'
+        uid = s.cairn('job', 'add', '--gpu', 'cpu', '--', 'sh', '-c', script).stdout.split()[0]
+        findings = [] if wait_for(lambda: 'one' in s.cairn('job', 'log', uid).stdout) else ['the job does not run']
+        with s.events(f'job:{uid}', timeout=5) as e:
+            open(os.path.join(s.home, 'go'), 'w', encoding='utf-8').close()
+            try:
+                while True:
+                    told = e.next_event()
+                    if told['event'] == 'log' and told['data']['text'] == 'two\n':
+                        break
+            except socket.timeout:
+                findings.append('the second line is not told')
+        s.cairn('job', 'kill', uid)
+    return findings
+
+
 def a_changed_asset_reloads():
     findings = []
     folder = os.path.join(os.path.dirname(__file__), '..', '..', 'src', 'web', 'assets')
@@ -133,6 +153,7 @@ tap.run([
     only_what_was_asked_for,
     headers_of_the_stream,
     what_was_missed_is_sent_again,
+    what_comes_at_once_is_told,
     a_changed_asset_reloads,
     two_hundred_clients,
 ])

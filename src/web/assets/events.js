@@ -63,6 +63,8 @@ function open() {
   source.onopen = () => {
     retry = 0;
     link.back();
+    // What came between a page's requests and this moment was told to nobody.
+    emit('opened', {});
   };
   source.onerror = () => {
     if (source?.readyState !== EventSource.CLOSED) return link.lost();

@@ -110,7 +110,7 @@ export function open(root, { uid, job, query }) {
     if (!all().includes(j.uid) || states.get(j.uid) === j.state) return;
     states.set(j.uid, j.state);
     renew();
-  })];
+  }), on('opened', renew)];
   load();
   const close = () => {
     off.forEach((undo) => undo());

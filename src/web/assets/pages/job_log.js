@@ -134,16 +134,20 @@ export function open(root, { uid, job, query }) {
       followBox.firstChild.checked = bottom;
     }
   });
-  const off = on('log', (e) => {
+  const off = [on('log', (e) => {
     if (e.uid !== uid || e.offset < end) return;
     if (e.offset > end) return void load();
     end = e.offset + sizeOf(e.text);
     box.hidden = false;
     fill(slot);
     append(e.text);
-  });
-  load();
-  const close = () => off();
+  }), on('opened', async () => {
+    await loaded;
+    const { size } = await getText(`jobs/${uid}/log?tail=1`).catch(() => ({}));
+    if (size > end) load();
+  })];
+  const loaded = load();
+  const close = () => off.forEach((undo) => undo());
   close.go = () => {
     if (query().has('error')) jump(box.querySelector('.first-error'));
     return true;

@@ -75,7 +75,7 @@ export function open(root, { uid, job, patch }) {
   const mine = (work) => (e) => e.uid === uid && work();
   works = [throttle(2000, drawCurve), throttle(1000, drawTail), settle(300, drawSample)];
   const off = ['series', 'log', 'sample'].map((kind, i) => on(kind, mine(works[i])));
-  off.push(on('checkpoint', mine(works[2])));
+  off.push(on('checkpoint', mine(works[2])), on('opened', () => works.forEach((work) => work())));
   const close = () => {
     off.forEach((undo) => undo());
     works.forEach((work) => work.cancel());
