@@ -43,6 +43,13 @@ export function actionsOf(job) {
   return names.map((name) => ({ name, label: t(`do.${name}`), icon: ICONS[name], keys: KEYS[name], danger: name === 'delete' || name === 'kill', run: () => act(job, name) }));
 }
 
+// The first ones of that order, as buttons; force comes to hand once a job was asked to stop.
+export function buttonsOf(job, order) {
+  const all = actionsOf(job);
+  const names = order.filter((name) => name !== 'kill' || !all.some((a) => a.name === 'stop'));
+  return names.map((name) => all.find((a) => a.name === name)).filter(Boolean).slice(0, 2);
+}
+
 export function actByKey(job, key) {
   actionsOf(job).find((action) => action.keys === (key === 'Delete' ? 'Del' : key))?.run();
 }

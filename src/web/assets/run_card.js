@@ -3,7 +3,7 @@
 import { h, t, put, attr, fill } from './dom.js';
 import { get, fileUrl } from './api.js';
 import { on } from './events.js';
-import { actionsOf, isLive, stateOf } from './actions.js';
+import { actionsOf, buttonsOf, isLive, stateOf } from './actions.js';
 import { badge, busyButton, menuButton, meter, spark, stat } from './ui.js';
 import { ago, bytes, count, duration, loss, now, percent, speed, until, NONE } from './format.js';
 
@@ -94,7 +94,7 @@ export function runCard(first) {
   function showState(name) {
     state.dataset.state = name;
     fill(state, badge(name));
-    const chosen = actionsOf(job).filter((a) => BUTTONS.includes(a.name)).slice(0, 2);
+    const chosen = buttonsOf(job, BUTTONS);
     shown = chosen.map((a) => a.name);
     fill(buttons, chosen.map((a) => busyButton(a.label, a.icon, a.run, { class: 'small' })));
   }

@@ -3,7 +3,7 @@
 import { h, t, icon, put, fill } from '../dom.js';
 import { get, patch, session } from '../api.js';
 import { on, watch, jobs, emit } from '../events.js';
-import { actionsOf, actByKey, isLive, stateOf } from '../actions.js';
+import { actionsOf, actByKey, buttonsOf, isLive, stateOf } from '../actions.js';
 import { ask, badge, busyButton, complain, empty, loading, menuButton, problemBox, tabs } from '../ui.js';
 
 const TABS = ['overview', 'chart', 'samples', 'log', 'files', 'config', 'verdict'];
@@ -54,7 +54,7 @@ export function open(root, params) {
     state.dataset.key = key;
     fill(state, badge(name));
     const all = actionsOf(job);
-    const first = FIRST.map((n) => all.find((a) => a.name === n)).filter(Boolean).slice(0, 2);
+    const first = buttonsOf(job, FIRST);
     fill(buttons, first.map((a, i) => busyButton(a.label, a.icon, a.run, { class: i || isLive(job) || name === 'failed' ? '' : 'primary' })),
       all.length > first.length && menuButton(t('more'), () => actionsOf(job).filter((a) => !first.some((b) => b.name === a.name))));
     nav.show(tab);
