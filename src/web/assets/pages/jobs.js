@@ -86,6 +86,7 @@ function build() {
     queuePart.hidden = !next.length && !queue.paused;
     put(queueHead.querySelector('.count'), next.length || '');
     put(pause.querySelector('span'), t(queue.paused ? 'queue.go' : 'queue.pause'));
+    attr(pause.querySelector('use'), 'href', queue.paused ? '#i-play' : '#i-paused');
     pause.hidden = session.read_only;
     held.hidden = !queue.paused && !queue.reason;
     if (!held.hidden) held.replaceChildren(icon(queue.paused ? 'paused' : 'clock'), h('p', queue.paused ? t('queue.paused') : queue.reason));
