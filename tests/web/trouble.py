@@ -29,8 +29,13 @@ def is_sanitized():
 
 
 def ends(s, uid):
-    wait_for(lambda: s.get(f'/api/v1/jobs/{uid}').json()['state'] in ('finished', 'failed', 'lost', 'stopped'), 60)
-    return s.get(f'/api/v1/jobs/{uid}').json()
+    """The job once it is over.  A database that is locked for a moment, as by each commit on a network file system, is asked again."""
+    def over():
+        answers.append(s.get(f'/api/v1/jobs/{uid}').json())
+        return answers[-1].get('state') in ('finished', 'failed', 'lost', 'stopped')
+    answers = []
+    wait_for(over, 60)
+    return answers[-1]
 
 
 # ---- configurations
