@@ -23,9 +23,14 @@ static const char *const nvrtc[] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvr
                                      NULL };
 static const char *const cublaslt[] = { "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", NULL };
 
+static const char *const open_mpi[] = { "libmpi.so.40", NULL };
+/* Debian's name is the second; the last is MPI 5's own interface. */
+static const char *const mpich[] = { "libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1", NULL };
+
 static const char *const *names_of(enum library l)
 {
-    static const char *const *const names[] = { hip, hiprtc, hipblaslt, rocblas, nvrtc, cublaslt };
+    static const char *const *const names[] = { hip,   hiprtc,   hipblaslt, rocblas,
+                                                nvrtc, cublaslt, open_mpi,  mpich };
     return names[l];
 }
 
@@ -84,5 +89,6 @@ int library_open(enum library l, void **handle, char *path, size_t size, struct 
         return dl_open_file(set->file[l], handle, err);
     }
     folder_of(l, folder, sizeof(folder));
-    return dl_open(names_of(l), (const char *const[]){ folder, NULL }, handle, path, size, err);
+    const char *const folders[] = { l < LIBRARY_OPEN_MPI ? folder : NULL, NULL };
+    return dl_open(names_of(l), folders, handle, path, size, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The vendors' libraries that cairn opens: the only list of their file names. */
+ * The libraries of GPUs and MPI that cairn opens: the only list of their file names. */
 #ifndef CAIRN_GPU_LIBRARIES_H
 #define CAIRN_GPU_LIBRARIES_H
 
@@ -12,7 +12,9 @@ enum library {
     LIBRARY_HIPBLASLT,
     LIBRARY_ROCBLAS,
     LIBRARY_NVRTC,
-    LIBRARY_CUBLASLT
+    LIBRARY_CUBLASLT,
+    LIBRARY_OPEN_MPI,
+    LIBRARY_MPICH /* and others with its interface */
 };
 
 /* One ROCm: the files that are opened together, so that runtime, compiler and libraries fit each other. */
