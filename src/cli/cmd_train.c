@@ -6,9 +6,13 @@
 #include "cli/pages.h"
 #include "cli/print.h"
 #include "cli/train_list.h"
+#include "dist/comm.h"
 #include "host/root.h"
+#include "os/file.h"
 #include "os/stop.h"
 #include "os/terminal.h"
+#include "start/launch_ranks.h"
+#include "start/ranks.h"
 #include "start/train.h"
 #include "start/watch_calls.h"
 #include "os/info.h"
@@ -17,10 +21,13 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { RANKS_MOST = 1024 };
+
 struct train_args {
     struct start_options start;
     struct opt_list set; /* --set */
     const char *example;
+    int64_t ranks; /* 0: not given */
     bool list, json;
     bool musubi; /* the arguments are a command of musubi-tuner */
 };
@@ -29,6 +36,7 @@ struct train_args {
 
 static volatile sig_atomic_t stop_signal;
 static bool on_terminal; /* the progress line has no newline yet */
+static bool is_silent;   /* another rank speaks */
 
 static void on_signal(int sig)
 {
@@ -37,7 +45,7 @@ static void on_signal(int sig)
     stop_signal = sig;
     static const char words[] =
         "\ncairn: will save and stop after this step; press Ctrl-C again to quit now\n";
-    ssize_t n = write(STDERR_FILENO, words + !on_terminal, sizeof(words) - 1 - !on_terminal);
+    ssize_t n = is_silent ? 0 : write(STDERR_FILENO, words + !on_terminal, sizeof(words) - 1 - !on_terminal);
     (void)n;
 }
 
@@ -61,22 +69,98 @@ static int exit_of(enum train_end end)
     return 128 + (stop_signal ? stop_signal : SIGINT); /* or control.json asked for it */
 }
 
+/* ---- several ranks: the first one speaks ---- */
+
+static void say_nothing(void *context, const char *text)
+{
+    (void)context, (void)text;
+}
+
+/* An error that the first rank may not hear of. */
+static void say_error(void *context, const struct cairn_error *err)
+{
+    const struct comm *c = context;
+    fprintf(stderr, "[rank %d %s] %s\n", comm_rank(c), comm_host(c, comm_rank(c)), err->msg);
+}
+
+/* The process that started the ranks asks for it. */
+static void raise_stop(void)
+{
+    kill(getpid(), SIGINT);
+}
+
+static int end_ranks(struct comm *c, int exit_code)
+{
+    comm_close(c, exit_code);
+    return exit_code;
+}
+
+/* What every rank prints of its own failure is printed by the first, which has heard of it. */
+static int fail_ranks(struct comm *c, const struct cairn_error *err)
+{
+    bool first = !comm_rank(c);
+    comm_fail(c, err);
+    return end_ranks(c, first ? print_error(err) : (int)exit_code_of(err));
+}
+
 static int train(struct train_args *args, struct arena *a)
 {
     struct start_options *o = &args->start;
     struct cairn_error err = { 0 };
     struct start start;
     enum train_end end;
+    if (start_join_ranks(&o->comm, &err))
+        return print_error(&err);
+    const struct message_sink quiet = { say_nothing, say_nothing, say_error, o->comm };
+    bool first = !comm_rank(o->comm);
+    is_silent = !first;
     o->changes.set = args->set.item;
     o->changes.n_set = args->set.n;
-    o->talk = o->dry_run ? stdout : stderr; /* the plan is the result of a dry run */
-    o->messages = &stderr_messages;
+    o->talk = !first       ? os_stream("/dev/null", OS_WRITE)
+              : o->dry_run ? stdout
+                           : stderr; /* the plan is the result of a dry run */
+    o->messages = first ? &stderr_messages : &quiet;
     o->is_stopped = is_stopped;
     o->stop = &stop_signal;
-    if (start_prepare(&start, o, a, &err))
-        return print_error(&err);
+    if (start_prepare(&start, o, a, &err) ||
+        (first && start_is_launched() && start_watch_launcher(raise_stop, &err)))
+        return fail_ranks(o->comm, &err);
     catch_signals();
-    return start_run(&start, &end, &err) ? print_error(&err) : exit_of(end);
+    return start_run(&start, &end, &err) ? fail_ranks(o->comm, &err) : end_ranks(o->comm, exit_of(end));
+}
+
+/* ---- --ranks: this process starts them ---- */
+
+static volatile sig_atomic_t n_signals;
+
+static void count_signal(int sig)
+{
+    (void)sig;
+    n_signals++;
+}
+
+static int signals_so_far(void)
+{
+    return n_signals;
+}
+
+static int launch(const struct train_args *args)
+{
+    struct cairn_error err = { 0 };
+    struct world w;
+    int exit_code;
+    if (world_find(&w, &err))
+        return print_error(&err);
+    if (w.size > 1)
+        return options_error("train", "--ranks: %s has started %d ranks already", launcher_name(w.launcher),
+                             w.size);
+    const struct launch_ranks l = { .ranks = (int)args->ranks,
+                                    .argc = args->start.argc,
+                                    .argv = args->start.argv,
+                                    .signals = signals_so_far };
+    os_stop_catch(count_signal, false);
+    os_ignore_closed_pipe();
+    return start_launch_ranks(&l, &exit_code, &err) ? print_error(&err) : exit_code;
 }
 
 static int print_example(const char *name)
@@ -142,6 +226,9 @@ int cmd_train(int argc, char **argv)
         OPT_STR('d', "device", &args.start.changes.device, "NAME",
                 "auto, cpu, hip:0, cuda:0 (default: train.device)"),
         OPT_INT('n', "steps", &args.start.changes.steps, "N", "train.steps"),
+        OPT_INT(
+            0, "ranks", &args.ranks, "N",
+            "train with N processes on this machine, one for each GPU, or sharing the CPU (docs/ranks.md)"),
         OPT_FLAG(0, "fit", &args.start.fit,
                  "choose quantization, recomputation and offloading for the memory of the device"),
         OPT_FLAG(0, "dry-run", &args.start.dry_run, "print the plan and its memory; train nothing"),
@@ -173,7 +260,11 @@ int cmd_train(int argc, char **argv)
     int r = options_parse(argc, argv, rows, &usage, &rest);
     if (r != OPTIONS_GO)
         return r;
-    if (args.json && !args.list)
+    if (args.ranks < 0 || args.ranks > RANKS_MOST)
+        r = options_error("train", "--ranks is a number from 1 to %d", RANKS_MOST);
+    else if (args.ranks > 1 && !start_is_launched())
+        r = launch(&args);
+    else if (args.json && !args.list)
         r = options_error("train", "--json goes with --list; --json-events FILE logs a run as JSON");
     else if (args.example)
         r = print_example(args.example);

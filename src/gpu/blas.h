@@ -43,5 +43,8 @@ const char *blas_last(const struct blas *b);
 /* From now on uses only this implementation, if it supports the call; NULL: measure again.  For tests and
  * benchmarks. */
 int blas_force(struct blas *b, const char *way, struct cairn_error *err);
+/* From now on takes the first implementation that supports a call: every process with the same device and libraries then
+ * computes the same bits, whatever was measured where. */
+void blas_fix(struct blas *b);
 
 #endif

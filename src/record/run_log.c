@@ -210,6 +210,8 @@ static int drain(struct outlet *o, struct cairn_error *err)
 
 void run_log_flush(struct run_log *m)
 {
+    if (!m)
+        return;
     struct cairn_error err = { 0 };
     bool bad = drain(&m->log, &err);
     bad |= drain(&m->board, &err) != 0;
@@ -241,6 +243,8 @@ static void add_scalars(struct run_log *m, const struct step_record *step)
 
 void run_log_add(struct run_log *m, const struct step_record *step)
 {
+    if (!m)
+        return;
     struct step_record line = *step;
     double at = now(CLOCK_MONOTONIC);
     step_record_set(&line, METRIC_ELAPSED_S, m->elapsed_before + at - m->opened);
@@ -254,6 +258,8 @@ void run_log_add(struct run_log *m, const struct step_record *step)
 
 void run_log_add_text(struct run_log *m, uint64_t step, const char *tag, const char *text)
 {
+    if (!m)
+        return;
     if (has_room(m))
         tfevents_add_text(&m->board.waiting, now(CLOCK_REALTIME), step, tag, text);
     run_log_flush(m);
@@ -261,7 +267,7 @@ void run_log_add_text(struct run_log *m, uint64_t step, const char *tag, const c
 
 const struct cairn_error *run_log_trouble(struct run_log *m)
 {
-    if (!m->trouble.code || m->said)
+    if (!m || !m->trouble.code || m->said)
         return NULL;
     m->said = true;
     return &m->trouble;

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 static bool (*is_stopped)(void);
+static bool has_ranks; /* of which none can be replaced by a new process */
 
 /* ---- the folder of the run ---- */
 
@@ -110,7 +111,7 @@ static int open_device(const struct job_config *c, struct train_options *o, stru
 /* Called by the watchdog thread about a call that never returns: nothing can be closed. */
 static void restart_hung(const struct cairn_error *why)
 {
-    if (!is_stopped || !is_stopped())
+    if (!has_ranks && (!is_stopped || !is_stopped()))
         restart_now(why, false);
 }
 
@@ -123,7 +124,7 @@ static void evidence(const struct gpu_info *g, struct str *brief, struct str *fu
 static int prepare_restart(const struct start_options *so, struct train_options *o, struct arena *a,
                            struct cairn_error *err)
 {
-    if (so->profile || so->dry_run)
+    if (so->profile || so->dry_run || so->comm)
         return 0;
     restart_prepare(so->argc, so->argv, so->resume, o->dir, so->messages, a);
     restart_apply();
@@ -142,7 +143,7 @@ static bool once_is_enough(const struct gpu *g, enum train_end end)
 
 static bool restart_may_help(const struct gpu *g, enum train_end end, const struct cairn_error *err)
 {
-    if (is_stopped && is_stopped())
+    if (has_ranks || (is_stopped && is_stopped()))
         return false;
     if (once_is_enough(g, end))
         return !restart_why() && (end == TRAIN_TORN || err->code == CAIRN_EDEVICE);
@@ -206,9 +207,41 @@ static int read_command(const struct start_options *so, const struct config_chan
                                                                                                        : 0;
 }
 
+/* Of the run: on rank 0's disk alone. */
+static int prepare_folder(struct start *s, struct cairn_error *err)
+{
+    const struct start_options *so = s->o;
+    s->train.dir = so->resume && so->resume[0] ? so->resume : run_dir(&s->config, s->arena, so);
+    s->train.resume = so->resume || goes_on(s, so);
+    if (open_dir(so, s->train.dir, s->train.resume, err))
+        return -1;
+    const char *outer = getenv("CAIRN_RUN");
+    if (!so->dry_run && !so->profile && outer)
+        journal_tell_training(outer, s->train.dir);
+    else if (!so->dry_run && !so->profile)
+        runs_register(s->train.dir);
+    if (so->events && !so->dry_run && !(s->train.events = open_events(so->events, err)))
+        return -1;
+    return 0;
+}
+
+/* Its name, which other ranks may want for what they read there. */
+static int share_folder(struct start *s, struct cairn_error *err)
+{
+    char dir[4096] = "";
+    snprintf(dir, sizeof(dir), "%s", s->train.dir ? s->train.dir : "");
+    if (comm_broadcast(s->o->comm, dir, sizeof(dir), err) ||
+        comm_broadcast(s->o->comm, &s->train.resume, sizeof(s->train.resume), err))
+        return -1;
+    if (comm_rank(s->o->comm))
+        s->train.dir = arena_printf(s->arena, "%s", dir);
+    return 0;
+}
+
 int start_prepare(struct start *s, const struct start_options *so, struct arena *a, struct cairn_error *err)
 {
     *s = (struct start){ .o = so, .arena = a };
+    has_ranks = so->comm;
     s->train = (struct train_options){
         .config = &s->config,
         .resume = so->resume != NULL,
@@ -219,6 +252,7 @@ int start_prepare(struct start *s, const struct start_options *so, struct arena 
         .talk = so->talk,
         .is_stopped = so->is_stopped,
         .stop = so->stop,
+        .comm = so->comm,
         .evidence = evidence,
     };
     config_init(&s->config, a);
@@ -229,16 +263,7 @@ int start_prepare(struct start *s, const struct start_options *so, struct arena 
         return -1;
     if (!s->config.model.path[0] && start_check_weights(&s->config, err))
         return -1;
-    s->train.dir = so->resume && so->resume[0] ? so->resume : run_dir(&s->config, a, so);
-    s->train.resume = so->resume || goes_on(s, so);
-    if (open_dir(so, s->train.dir, s->train.resume, err))
-        return -1;
-    const char *outer = getenv("CAIRN_RUN");
-    if (!so->dry_run && !so->profile && outer)
-        journal_tell_training(outer, s->train.dir);
-    else if (!so->dry_run && !so->profile)
-        runs_register(s->train.dir);
-    if (so->events && !so->dry_run && !(s->train.events = open_events(so->events, err)))
+    if ((!comm_rank(so->comm) && prepare_folder(s, err)) || share_folder(s, err))
         return -1;
     own_env_apply(so->messages);
     return 0;

@@ -25,6 +25,7 @@ struct start_options {
     char **argv;
     FILE *talk;                          /* where the training reports its progress */
     const struct message_sink *messages; /* errors and notes */
+    struct comm *comm;                   /* the ranks of the job; NULL: this process alone */
     bool (*is_stopped)(void);
     const volatile sig_atomic_t *stop;
 };

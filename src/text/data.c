@@ -2,6 +2,7 @@
 #include "text/data.h"
 
 #include "base/hash.h"
+#include "base/splitmix.h"
 #include "base/progress.h"
 #include "base/shuffle.h"
 #include "text/text_source.h"
@@ -133,7 +134,7 @@ static void open_cache(const struct data_options *o, struct own_dir *d)
 }
 
 static int open_text(const char *path, const struct data_options *o, const struct tokenizer *t,
-                     struct token_file *out, size_t *made, struct cairn_error *err)
+                     struct token_file *out, struct data_info *info, struct cairn_error *err)
 {
     CLEANUP(text_source_close) struct text_source s;
     CLEANUP(own_dir_close) struct own_dir cache = OWN_DIR_NONE;
@@ -149,6 +150,7 @@ static int open_text(const char *path, const struct data_options *o, const struc
     if (r)
         return -1;
     make_key(&s, o, t, content, key);
+    info->hash = splitmix_mix(info->hash ^ key[0]);
     hash_text(key, name);
     strcat(name, ".tokens");
     open_cache(o, &cache);
@@ -156,7 +158,7 @@ static int open_text(const char *path, const struct data_options *o, const struc
         return 0;
     if (make_cache(&s, o, t, &cache, name, content, key, out, err))
         return -1;
-    (*made)++;
+    info->made++;
     return 0;
 }
 
@@ -165,8 +167,9 @@ static int open_source(struct data *d, const char *path, const struct data_optio
 {
     struct token_file *f = &d->files[d->n_files];
     if (str_ends(path, ".bin") ? token_bin_open(f, path, tokenizer_vocab(t), err)
-                               : open_text(path, o, t, f, &d->info.made, err))
+                               : open_text(path, o, t, f, &d->info, err))
         return -1;
+    d->info.hash = splitmix_mix(d->info.hash ^ f->n);
     d->n_files++;
     d->info.skipped += f->skipped;
     return 0;

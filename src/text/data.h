@@ -42,6 +42,7 @@ struct data_info {
     uint64_t val_tokens, val_windows; /* 0: no validation data */
     uint64_t skipped;                 /* files in folders that are not text */
     size_t made;                      /* sources tokenized now, because they were not in the cache */
+    uint64_t hash; /* of what was read, and of the tokenizer; of .bin files, their sizes alone */
 };
 
 int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out,

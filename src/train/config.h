@@ -37,6 +37,7 @@ enum config_schedule {
 enum config_dtype { CONFIG_DTYPE_AUTO, CONFIG_DTYPE_F32, CONFIG_DTYPE_BF16, CONFIG_DTYPE_F16 };
 enum config_master { CONFIG_MASTER_F32, CONFIG_MASTER_NONE, CONFIG_MASTER_STOCHASTIC };
 enum config_recompute { CONFIG_RECOMPUTE_NONE, CONFIG_RECOMPUTE_BLOCKS };
+enum config_reduce { CONFIG_REDUCE_FAST, CONFIG_REDUCE_EXACT };
 
 enum config_place { CONFIG_PLACE_AUTO, CONFIG_PLACE_DEVICE, CONFIG_PLACE_HOST, CONFIG_PLACE_FILE };
 
@@ -108,6 +109,11 @@ struct config_checkpoint {
     bool async;
 };
 
+struct config_dist {
+    enum config_reduce reduce;
+    int64_t timeout; /* seconds */
+};
+
 struct config_run {
     const char *dir, *name;
 };
@@ -138,6 +144,7 @@ struct job_config {
     struct config_eval eval;
     struct config_sample sample;
     struct config_checkpoint checkpoint;
+    struct config_dist dist;
     struct config_run run;
 
     const struct config_schema *schema; /* the keys that model.kind adds */
@@ -194,8 +201,9 @@ int config_fill(struct job_config *c, struct cairn_error *err);
  * struct. */
 void config_write(const struct job_config *c, struct str *out);
 /* Writes one line per key that affects the results of a run (not run.* and memory.*), without
- * descriptions. */
+ * descriptions; and the hash of these lines. */
 void config_write_values(const struct job_config *c, struct str *out);
+void config_hash(const struct job_config *c, char out[33]);
 
 enum config_type {
     CONFIG_INT,

@@ -13,6 +13,7 @@ static const char *const dtypes[] = { [CONFIG_DTYPE_AUTO] = "auto", [CONFIG_DTYP
 static const char *const masters[] = { [CONFIG_MASTER_F32] = "f32", [CONFIG_MASTER_NONE] = "none",
     [CONFIG_MASTER_STOCHASTIC] = "stochastic", NULL };
 static const char *const recomputes[] = { [CONFIG_RECOMPUTE_NONE] = "none", [CONFIG_RECOMPUTE_BLOCKS] = "blocks", NULL };
+static const char *const reduces[] = { [CONFIG_REDUCE_FAST] = "fast", [CONFIG_REDUCE_EXACT] = "exact", NULL };
 static const char *const places[] = { [CONFIG_PLACE_AUTO] = "auto", [CONFIG_PLACE_DEVICE] = "device",
     [CONFIG_PLACE_HOST] = "host", NULL };
 static const char *const idle_places[] = { [CONFIG_PLACE_AUTO] = "auto", [CONFIG_PLACE_DEVICE] = "device",
@@ -27,6 +28,7 @@ const struct config_section config_sections[] = {
     { "eval", "loss on the validation data" },
     { "sample", "samples generated during training" },
     { "checkpoint", "what --resume continues from" },
+    { "dist", "several processes that train together (docs/ranks.md)" },
     { "run", "where the run's files are written" },
 };
 const size_t n_config_sections = ARRAY_LEN(config_sections);
@@ -98,6 +100,9 @@ const struct config_key config_keys[] = {
     KEY(checkpoint.every, "100", "steps between checkpoints; 0: only one at the end", UNIT("steps"), FROM(0, MANY)),
     KEY(checkpoint.keep, "3", "newest checkpoints to keep; 0: all", FROM(0, 1000000)),
     KEY(checkpoint.async, "true", "write checkpoints in the background while training goes on"),
+
+    KEY(dist.reduce, "fast", "exact: sum gradients in a fixed binary tree, so that 1, 2, 4, 8 ... ranks compute the same bits", .words = reduces),
+    KEY(dist.timeout, "600", "how long a step waits for another rank before the job ends", UNIT("seconds"), FROM(1, 1000000)),
 
     KEY(run.dir, "", "folder of the run; empty: create a new one", IS_PATH),
     KEY(run.name, "", "name of the run in lists and plots; empty: the name of the configuration file"),

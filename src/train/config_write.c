@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Writes the keys as text: a run's config.yaml and the tables of docs/config.md. */
+#include "base/hash.h"
 #include "base/yaml.h"
 #include "train/config.h"
 #include <inttypes.h>
@@ -122,7 +123,8 @@ void config_write(const struct job_config *c, struct str *out)
 
 static bool decides_numbers(const struct config_key *k)
 {
-    return strncmp(k->name, "run.", 4) != 0 && strncmp(k->name, "memory.", 7) != 0;
+    return strncmp(k->name, "run.", 4) != 0 && strncmp(k->name, "memory.", 7) != 0 &&
+           strcmp(k->name, "dist.timeout") != 0;
 }
 
 static void add_values(struct str *out, const struct job_config *c, const struct config_key *keys, size_t n)
@@ -229,4 +231,14 @@ void config_write_markdown(struct str *out)
     for (int kind = 0; config_kinds[kind]; kind++)
         for (size_t i = 0; i < config_schema(kind)->n_sections; i++)
             add_section(out, &config_schema(kind)->sections[i], false);
+}
+
+void config_hash(const struct job_config *c, char out[33])
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    struct hash h;
+    config_write_values(c, &text);
+    hash_init(&h);
+    hash_add(&h, text.s, text.len);
+    hash_end_text(&h, out);
 }

@@ -175,7 +175,9 @@ static void set_memory_job(struct job *j)
     j->memory.job = (struct memory_job){
         .task = j->task,
         .optim = optim_options(j->c),
-        .step_samples = (uint64_t)(j->c->train.batch * j->c->train.accumulate),
+        .step_samples = (uint64_t)(j->c->train.batch * j->c->train.accumulate / comm_size(j->o->comm)),
+        .ranks = (size_t)comm_size(j->o->comm),
+        .exact = j->c->dist.reduce == CONFIG_REDUCE_EXACT,
         .fixed_bytes = used_now(j) - j->nn.sums_bytes - j->nn.packed_bytes +
                        (j->o->machine ? blas_device_bytes(g->api) : 0),
         .reserved = { .sums = j->nn.sums_bytes, .packed = j->nn.packed_bytes },
@@ -189,9 +191,12 @@ int job_open_task(struct job *j, struct cairn_error *err)
 {
     if (nn_open(&j->nn, j->o->g, choose_storage(j), err))
         return -1;
+    if (j->c->dist.reduce == CONFIG_REDUCE_EXACT)
+        blas_fix(j->nn.blas);
     j->nn.as = j->o->machine ? &j->o->machine->gpu : NULL;
     struct task_env e = job_task_env(j);
-    if (task_of(j->c)->open(&e, &j->task, err) || j->task->ops->new_model(j->task, err))
+    if (job_wait_for_turn(j, false, err) || task_of(j->c)->open(&e, &j->task, err) ||
+        job_wait_for_turn(j, true, err) || job_compare_data(j, err) || j->task->ops->new_model(j->task, err))
         return -1;
     set_memory_job(j);
     return 0;
@@ -369,6 +374,32 @@ static void close_work(struct job *j)
     if (j->work)
         j->task->model->ops->work_close(j->work);
     j->work = NULL;
+    grad_tree_close(j->tree);
+    j->tree = NULL;
+    j->memory.used_bytes[MEMORY_GRADIENTS] -= j->memory.tree_bytes;
+    j->memory.tree_bytes = 0;
+}
+
+static int open_tree(struct job *j, struct cairn_error *err)
+{
+    uint64_t before = used_now(j);
+    if (grad_tree_open(j->task->model, job_micros(j), (size_t)comm_size(j->o->comm), &j->tree, err))
+        return -1;
+    j->memory.tree_bytes = used_now(j) - before;
+    j->memory.used_bytes[MEMORY_GRADIENTS] += j->memory.tree_bytes;
+    return 0;
+}
+
+static int open_work(struct job *j, struct cairn_error *err)
+{
+    const struct work_options o = memory_work_options(&j->memory.job, &j->state.layout);
+    struct model *m = j->task->model;
+    if (j->memory.job.exact && open_tree(j, err))
+        return -1;
+    if (!m->ops->work_open(m, &o, &j->work, err))
+        return 0;
+    close_work(j);
+    return -1;
 }
 
 int job_open_work(struct job *j, struct cairn_error *err)
@@ -379,7 +410,7 @@ int job_open_work(struct job *j, struct cairn_error *err)
         struct work_options o = memory_work_options(&j->memory.job, &j->state.layout);
         struct cairn_error why = { 0 };
         memory_plan(&j->memory.job, &j->state.layout, &j->memory.plan);
-        if (!m->ops->work_open(m, &o, &j->work, &why)) {
+        if (!open_work(j, &why)) {
             j->memory.used_bytes[MEMORY_ACTIVATIONS] = m->ops->work_bytes(m, &o).own;
             j->memory.used_bytes[MEMORY_WORK] =
                 j->memory.job.fixed_bytes + j->nn.sums_bytes + j->nn.packed_bytes;
@@ -466,6 +497,8 @@ void job_close(struct job *j)
         optim_close(j->optim[i]);
     if (j->task)
         j->task->ops->close(j->task);
+    if (j->bucket.at)
+        gpu_staging_close(j->o->g, &j->bucket);
     nn_close(&j->nn);
     arena_release(&j->arena);
 }
@@ -491,8 +524,10 @@ void job_summary(struct job *j)
     if (g->passed_over[0])
         job_say(j, "not used  %s", g->passed_over);
     j->task->ops->summary(j->task);
-    job_say(j, "step      %zu micro-batch%s of %" PRIu64 " sample%s", job_micros(j),
-            job_micros(j) == 1 ? "" : "es", j->state.layout.micro, j->state.layout.micro == 1 ? "" : "s");
+    job_say_ranks(j);
+    job_say(j, "step      %zu micro-batch%s of %" PRIu64 " sample%s%s", job_micros(j),
+            job_micros(j) == 1 ? "" : "es", j->state.layout.micro, j->state.layout.micro == 1 ? "" : "s",
+            j->o->comm ? " on each rank" : "");
     job_say(j, "dtype     %s: %s", gpu_storage_name(j->nn.storage), j->why_storage);
     job_say_plan(j);
     const struct optim_method *m = optim_methods[j->c->train.optimizer];

@@ -11,6 +11,7 @@
 #include "record/runs.h"
 #include "record/ticker.h"
 #include "train/checkpoint.h"
+#include "train/grad_tree.h"
 #include "train/memory_plan.h"
 #include "train/schedule.h"
 #include "train/step_watch.h"
@@ -23,6 +24,7 @@ struct job_memory {
     struct memory_job job;
     struct memory_plan plan; /* of the current layout */
     uint64_t used_bytes[MEMORY_PARTS];
+    uint64_t tree_bytes;                             /* of the gradients' */
     bool optim_pinned, blocks_pinned, inputs_pinned; /* do not fit into host memory */
     size_t blocks_fallback;        /* which fallback offloads blocks, counted from 1; 0: none */
     struct memory_evicted evicted; /* moves back when memory is free again */
@@ -41,6 +43,7 @@ struct job {
     struct task *task;
     struct optim *optim[MODEL_SETS]; /* one per set of the model */
     struct work *work;
+    struct grad_tree *tree; /* dist.reduce exact; else NULL */
     struct run_log *log;
     struct checkpoints *checkpoints;
     struct checkpoint_state state; /* after the last complete step */
@@ -62,7 +65,14 @@ struct job {
 
     struct control control;
     uint64_t stop_at; /* the step after which an order stops the run; 0: none */
-    int64_t started;  /* seconds since 1970 */
+
+    /* Several ranks. */
+    struct control_order order; /* of rank 0, for the end of this step */
+    bool agreed;                /* there was a vote */
+    bool stopping;              /* one of the ranks was asked to stop */
+    bool others_sample;         /* rank 0 makes samples after this step */
+    struct gpu_staging bucket;  /* through which a device's arrays pass */
+    int64_t started;            /* seconds since 1970 */
 
     uint64_t saved_step; /* of the last checkpoint, whether it could be written or not */
     bool unsaved;        /* worth saving the same step again */
@@ -92,7 +102,7 @@ void job_close(struct job *j);
 struct task_env job_task_env(struct job *j);
 /* The set that the next step trains. */
 size_t job_set(const struct job *j);
-size_t job_micros(const struct job *j); /* micro-batches per step */
+size_t job_micros(const struct job *j); /* micro-batches per step, of this rank */
 struct checkpoint_model job_checkpoint_model(struct job *j);
 
 /* Prints a line for the user. */
@@ -152,6 +162,41 @@ struct control_order job_next_order(struct job *j);
 void job_log_order(struct job *j, const struct control_order *order);
 /* Whether an order stops the run here.  Where it ends by itself, it does not. */
 bool job_is_stop_due(const struct job *j);
+
+/* ---- ranks.c: what the ranks of a job do together; with one rank, all of it succeeds at once ---- */
+
+bool job_is_first_rank(const struct job *j);
+size_t job_first_micro(const struct job *j); /* of a step, that this rank computes */
+size_t job_all_micros(const struct job *j);
+void job_watch_ranks(struct job *j);
+void job_say_ranks(struct job *j);
+/* Fails if the batches cannot be shared, or the ranks were not started alike. */
+int job_check_ranks(struct job *j, struct cairn_error *err);
+/* Fails if the data of another rank are others. */
+int job_compare_data(struct job *j, struct cairn_error *err);
+/* Rank 0's state, and what it found. */
+struct job_start {
+    bool resumes, is_finished;
+};
+int job_share_start(struct job *j, struct job_start *start, struct cairn_error *err);
+/* Around work that the first rank of each machine does for the others, which find it in files: before it, and when it is
+ * done. */
+int job_wait_for_turn(struct job *j, bool done, struct cairn_error *err);
+/* Trained weights and state of the optimizers, from rank 0. */
+int job_share_model(struct job *j, struct cairn_error *err);
+/* Fails if they differ. */
+int job_compare_weights(struct job *j, struct cairn_error *err);
+/* After a step's passes.  *again: a rank had no memory, or has smaller micro-batches now: all repeat the passes. */
+int job_vote(struct job *j, bool no_memory, bool *again, struct cairn_error *err);
+int job_sum_grads(struct job *j, struct cairn_error *err);
+/* Numbers that are 0 on all ranks but one. */
+int job_merge(struct job *j, double *numbers, size_t n, struct cairn_error *err);
+/* The first text of a rank that is not empty, and that rank. */
+int job_first_text(struct job *j, char *text, size_t size);
+/* " on rank 2"; "" with one rank. */
+const char *job_rank_text(struct job *j, int rank);
+/* Tells the others why this rank ends. */
+void job_fail_ranks(struct job *j, const struct cairn_error *why);
 
 /* ---- train.c ---- */
 

@@ -2,6 +2,7 @@
 #include "train/memory_plan.h"
 #include "base/int.h"
 #include "train/average.h"
+#include "train/grad_tree.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -18,6 +19,12 @@ const char *const memory_idle_names[] = {
 size_t memory_micros(const struct memory_job *m, const struct job_layout *l)
 {
     return (size_t)(m->step_samples / l->micro);
+}
+
+/* Further copies of the gradients. */
+static size_t tree_levels(const struct memory_job *m, const struct job_layout *l)
+{
+    return m->exact ? grad_tree_levels(memory_micros(m, l), m->ranks ? m->ranks : 1) : 0;
 }
 
 struct work_options memory_work_options(const struct memory_job *m, const struct job_layout *l)
@@ -42,7 +49,7 @@ static void plan_set(const struct memory_job *m, size_t set, const struct job_la
     struct optim_options optim = m->optim;
     optim.on_host = l->optim_on_host;
     struct optim_sizes sizes = optim_sizes(trained, storage, &optim);
-    out->device[MEMORY_GRADIENTS] += sizes.grads;
+    out->device[MEMORY_GRADIENTS] += sizes.grads * (1 + tree_levels(m, l));
     out->device[MEMORY_OPTIMIZER] += sizes.state;
     out->host[MEMORY_OPTIMIZER] += sizes.host;
     if (m->samples && optim.ema > 0)

@@ -38,7 +38,9 @@ struct memory_plan {
 struct memory_job {
     const struct task *task; /* with its model */
     struct optim_options optim;
-    uint64_t step_samples;      /* batch * accumulate */
+    uint64_t step_samples;      /* batch * accumulate, of this rank */
+    size_t ranks;               /* that train together; 0 counts as 1 */
+    bool exact;                 /* gradients are summed in a tree (grad_tree.h) */
     uint64_t fixed_bytes;       /* allocated by libraries and the task's data before the model */
     struct work_bytes reserved; /* reduction buffers and packed operands that exist already */
     bool samples;               /* the job makes samples */
@@ -62,7 +64,8 @@ uint64_t memory_plan_sum(const uint64_t bytes[MEMORY_PARTS]);
 /* The bytes that count against the device's limit; includes the host's part where memory is shared. */
 uint64_t memory_plan_bound(const struct memory_job *m, const struct memory_plan *p);
 struct work_options memory_work_options(const struct memory_job *m, const struct job_layout *l);
-size_t memory_micros(const struct memory_job *m, const struct job_layout *l); /* micro-batches per step */
+/* Micro-batches per step, of this rank. */
+size_t memory_micros(const struct memory_job *m, const struct job_layout *l);
 
 /* Can parts of this job live on the host at all? */
 bool memory_can_offload_optimizer(const struct memory_job *m);

@@ -33,37 +33,62 @@ static struct model_pass pass_of(const struct job *j, size_t micro, bool learn)
         .slot = micro,
         .scale = (float)(j->state.loss_scale / j->task->step_units),
         .seed = (uint64_t)j->c->train.seed,
-        .stream = j->state.step * job_micros(j) + micro,
+        .stream = j->state.step * job_all_micros(j) + job_first_micro(j) + micro,
         .learn = learn,
     };
 }
 
-/* Forward and backward of every micro-batch. */
+/* Forward and backward of every micro-batch of this rank. */
 static int run_passes(struct job *j, struct cairn_error *err)
 {
     struct task *t = j->task;
+    const struct weights *grads = optim_grads(optim_of(j));
     for (size_t i = 0; i < job_micros(j); i++)
-        if (t->ops->put(t, j->work, i, j->state.step, i, j->state.layout.micro, err))
+        if (t->ops->put(t, j->work, i, j->state.step, job_first_micro(j) + i, j->state.layout.micro, err))
             return -1;
     if (optim_clear_grads(optim_of(j), NULL, err))
         return -1;
     for (size_t i = 0; i < job_micros(j); i++) {
         struct model_pass p = pass_of(j, i, true);
-        if (t->model->ops->run(j->work, &p, optim_grads(optim_of(j)), err))
+        if (t->model->ops->run(j->work, &p, grads, err) ||
+            (j->tree && grad_tree_add(j->tree, job_set(j), grads, i, err)))
             return -1;
     }
     return 0;
 }
 
+/* The gradients of the whole step, on every rank. */
+static int compute_grads(struct job *j, struct cairn_error *err)
+{
+    for (;;) {
+        bool again;
+        struct cairn_error ignored;
+        int r = run_passes(j, err);
+        if (r && err->code != CAIRN_ENOMEM)
+            return -1;
+        if (job_vote(j, r, &again, r ? &ignored : err) || r)
+            return -1;
+        if (!again)
+            return job_sum_grads(j, err);
+    }
+}
+
+/* Of all micro-batches, in their order. */
 static int mean_loss(struct job *j, double *loss, struct cairn_error *err)
 {
+    size_t all = job_all_micros(j), first = job_first_micro(j);
     double sum = 0, n = 0;
-    for (size_t i = 0; i < job_micros(j); i++) {
-        double part, units;
-        if (j->task->model->ops->loss(j->work, i, &part, &units, err))
+    CLEANUP(mem_free) double(*parts)[2] = calloc(all, sizeof(*parts));
+    if (!parts)
+        return cairn_fail(err, CAIRN_EIO, "no memory for the losses of a step");
+    for (size_t i = 0; i < job_micros(j); i++)
+        if (j->task->model->ops->loss(j->work, i, &parts[first + i][0], &parts[first + i][1], err))
             return -1;
-        sum += part;
-        n += units;
+    if (job_merge(j, parts[0], 2 * all, err))
+        return -1;
+    for (size_t i = 0; i < all; i++) {
+        sum += parts[i][0];
+        n += parts[i][1];
     }
     *loss = sum / n;
     return 0;
@@ -89,9 +114,11 @@ static int compute_step(struct job *j, struct step *out, struct cairn_error *err
     struct optim_result r;
     out->rate = schedule_rate(&j->schedule, (int64_t)j->state.step);
     out->scale = j->state.loss_scale;
-    if (run_passes(j, err) || optim_step(optim, NULL, out->rate, 1 / j->state.loss_scale, err) ||
-        mean_loss(j, &out->loss, err) || optim_finish(optim, NULL, &r, err)) {
-        if (err->code == CAIRN_ENOMEM && optim_is_half_done(optim)) {
+    if (compute_grads(j, err))
+        return -1;
+    if (optim_step(optim, NULL, out->rate, 1 / j->state.loss_scale, err) || mean_loss(j, &out->loss, err) ||
+        optim_finish(optim, NULL, &r, err)) {
+        if (err->code == CAIRN_ENOMEM && (optim_is_half_done(optim) || j->o->comm)) {
             err->code = CAIRN_EIO; /* the step must not be repeated */
             j->torn = true;
             cairn_hint(
@@ -167,13 +194,16 @@ static int report_nan(struct job *j, const struct step *s, struct cairn_error *e
     if (r)
         snprintf(f.where, sizeof(f.where), "(the search failed)");
     nan_finder_release(&f, j->o->g);
+    char found[300] = "";
+    if (f.found)
+        snprintf(found, sizeof(found), "%s, op %s (%lld NaN, %lld Inf of %zu)", f.where, f.op, f.nan,
+                 f.infinite, f.n);
+    int rank = job_first_text(j, found, sizeof(found));
     cairn_fail(err, CAIRN_EFORMAT, "step %" PRIu64 ": the loss is %g, the gradient norm %g",
                j->state.step + 1, s->loss, s->norm);
-    if (f.found)
-        cairn_fail(err, CAIRN_EFORMAT,
-                   "step %" PRIu64
-                   ": the loss is %g; first non-finite values: %s, op %s (%lld NaN, %lld Inf of %zu)",
-                   j->state.step + 1, s->loss, f.where, f.op, f.nan, f.infinite, f.n);
+    if (found[0])
+        cairn_fail(err, CAIRN_EFORMAT, "step %" PRIu64 ": the loss is %g; first non-finite values%s: %s",
+                   j->state.step + 1, s->loss, job_rank_text(j, rank), found);
     return cairn_hint(err, "no checkpoint was written since; try a lower train.lr, a longer train.warmup or "
                            "train.dtype: f32, and --resume");
 }
@@ -206,7 +236,7 @@ static uint64_t val_samples(const struct job *j)
     return ops->val_samples ? ops->val_samples(j->task) : 0;
 }
 
-/* The losses of the batches that use a base: sum, units for each. */
+/* The losses of the batches that use a base: sum, units for each.  Each rank computes every so manieth. */
 static int evaluate_base(struct job *j, size_t base, double (*parts)[2], uint64_t batches,
                          struct cairn_error *err)
 {
@@ -215,7 +245,8 @@ static int evaluate_base(struct job *j, size_t base, double (*parts)[2], uint64_
     for (uint64_t i = 0; i < batches; i++) {
         struct model_pass p = pass_of(j, 0, false);
         p.stream = i; /* evaluations are alike, at whatever step */
-        if (t->ops->base_of_val && t->ops->base_of_val(t, i, micro) != base)
+        if (i % (uint64_t)comm_size(j->o->comm) != (uint64_t)comm_rank(j->o->comm) ||
+            (t->ops->base_of_val && t->ops->base_of_val(t, i, micro) != base))
             continue;
         if ((t->ops->base_of_val && use_base(j, base, err)) || t->ops->put_val(t, j->work, i, micro, err) ||
             t->model->ops->run(j->work, &p, NULL, err) ||
@@ -259,6 +290,8 @@ static int evaluate(struct job *j, void *to, struct cairn_error *err)
     for (size_t i = 0; i < bases; i++)
         if (evaluate_base(j, i, parts, batches, err))
             return -1;
+    if (job_merge(j, parts[0], 2 * batches, err))
+        return -1;
     uint64_t per_quarter = (uint64_t)j->c->train.batch / micro;
     out->loss = mean_of(parts, batches, per_quarter, QUARTERS);
     for (uint64_t q = 0; q < QUARTERS; q++)
@@ -328,6 +361,10 @@ static int save(struct job *j, bool wait, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
     struct checkpoint_model m = job_checkpoint_model(j);
+    if (!job_is_first_rank(j)) {
+        j->saved_step = j->state.step;
+        return 0;
+    }
     snprintf(j->state.config, sizeof(j->state.config), "%s", j->config_hash);
     for (size_t i = 0; i < model_sets(j->task->model); i++) {
         j->state.applied[i] = optim_applied(j->optim[i]);
@@ -418,7 +455,7 @@ static void warn_copies(struct job *j)
 int job_try_sample(struct job *j, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
-    if (!job_retry_smaller(j, job_sample, NULL, &why))
+    if (!job_is_first_rank(j) || !job_retry_smaller(j, job_sample, NULL, &why))
         return 0;
     if (why.code != CAIRN_EIO || gpu_lost(j->o->g)) {
         *err = why;
@@ -483,6 +520,18 @@ static void count_work(struct job *j, uint64_t step)
     ticker_work(&j->ticker, work, j->work_left);
 }
 
+/* All ranks stop after the same step. */
+static bool is_stopped(const struct job *j)
+{
+    return j->o->comm ? j->stopping : j->o->is_stopped && j->o->is_stopped();
+}
+
+static bool is_compare_due(const struct job *j)
+{
+    enum { EVERY = 100 };
+    return is_due(j, EVERY) || is_due(j, j->c->checkpoint.every);
+}
+
 int job_run_steps(struct job *j, enum train_end *end, struct cairn_error *err)
 {
     bool stop_early = false;
@@ -502,13 +551,16 @@ int job_run_steps(struct job *j, enum train_end *end, struct cairn_error *err)
         warn_copies(j);
         job_warn_fragmented(j);
         struct step_record m = record_of(j, &s);
-        struct control_order order = job_next_order(j);
+        struct control_order order = j->o->comm ? j->order : job_next_order(j);
+        j->order = (struct control_order){ 0 };
         note_due(j);
         j->state.sample_due |= order.sample;
         if (do_what_is_due(j, &m, err))
             return -1;
         stop_early = should_stop_early(j);
-        bool stop = (j->o->is_stopped && j->o->is_stopped()) || job_is_stop_due(j);
+        bool stop = is_stopped(j) || job_is_stop_due(j);
+        if (is_compare_due(j) && job_compare_weights(j, err))
+            return -1;
         if (is_due(j, j->c->checkpoint.every) || is_task_save_due(j) || order.save || stop || stop_early ||
             job_host_is_short(j)) {
             bool last = stop || stop_early || j->state.step == (uint64_t)j->c->train.steps;
@@ -526,7 +578,7 @@ int job_run_steps(struct job *j, enum train_end *end, struct cairn_error *err)
         job_say(j, "no better validation loss in %" PRIu64 " evaluations: stopping early", j->state.waited);
     if (j->saved_step != j->state.step || !j->state.step || j->unsaved)
         return save(j, true, err);
-    return checkpoints_wait(j->checkpoints, NULL, err);
+    return job_is_first_rank(j) ? checkpoints_wait(j->checkpoints, NULL, err) : 0;
 }
 
 static bool any_half_done(const struct job *j)
@@ -542,10 +594,15 @@ static bool any_half_done(const struct job *j)
 void job_save_after_failure(struct job *j, const struct cairn_error *why)
 {
     struct cairn_error ignored = { 0 };
-    if ((why->code == CAIRN_EDEVICE || j->task->data_failed) && gpu_is_sound(j->o->g) && !j->averaged &&
-        !any_half_done(j) && (j->saved_step != j->state.step || j->unsaved) && !save(j, true, &ignored))
+    bool other = comm_has_failed(j->o->comm);
+    if ((why->code == CAIRN_EDEVICE || j->task->data_failed || other) && gpu_is_sound(j->o->g) &&
+        !j->averaged && !any_half_done(j) && (j->saved_step != j->state.step || j->unsaved) &&
+        job_is_first_rank(j) && !save(j, true, &ignored))
         job_say(j, "%s; saved a checkpoint of step %" PRIu64,
-                j->task->data_failed ? "a file cannot be read" : "the device failed", j->state.step);
+                j->task->data_failed ? "a file cannot be read"
+                : other              ? "another rank failed"
+                                     : "the device failed",
+                j->state.step);
 }
 
 static void print_profile(struct job *j, const struct op_profile *p)

@@ -12,6 +12,7 @@
 #ifndef CAIRN_TRAIN_TASK_H
 #define CAIRN_TRAIN_TASK_H
 
+#include "base/hash.h"
 #include "base/message_sink.h"
 #include "nn/model.h"
 #include "record/step_record.h"
@@ -118,6 +119,9 @@ struct task_ops {
      * first again where there are fewer.  val_samples may be NULL: there are none. */
     uint64_t (*val_samples)(const struct task *t);
     int (*put_val)(struct task *t, struct work *w, uint64_t index, size_t n, struct cairn_error *err);
+
+    /* Adds what the data are, so that several ranks can tell whether theirs are the same. */
+    void (*add_data)(const struct task *t, struct hash *h);
 
     /* Peak memory that sampling needs besides training; with sample_alone, besides the weights.  It may stay allocated until sample_close; for a task
      * that frees it after each sample, sample_close does nothing. */

@@ -379,6 +379,13 @@ static int put_val(struct task *task, struct work *w, uint64_t index, size_t n, 
     return task->data_failed ? -1 : gpt_put((struct gpt_work *)w, 0, t->ids, t->targets, err);
 }
 
+static void add_data(const struct task *task, struct hash *h)
+{
+    struct data_info d;
+    data_info_get(gpt_task_of(task)->data, &d);
+    hash_add_u64(h, d.hash);
+}
+
 /* ---- samples ---- */
 
 static struct work_bytes sample_bytes(const struct task *task)
@@ -481,6 +488,7 @@ const struct task_ops task_gpt = {
     .put = put,
     .val_samples = val_samples,
     .put_val = put_val,
+    .add_data = add_data,
     .sample_bytes = sample_bytes,
     .sample = sample,
     .sample_close = sample_close,

@@ -437,6 +437,18 @@ static void summary(const struct task *task)
     say_times(t);
 }
 
+/* Names and sizes: the caches of two machines need not be alike in the last bits. */
+static void add_data(const struct task *task, struct hash *h)
+{
+    const struct wan_job *t = (const struct wan_job *)task;
+    for (size_t i = 0; i < video_cache_count(t->cache); i++) {
+        const struct video_item *item = video_cache_item(t->cache, i);
+        hash_add_text(h, item->name);
+        for (int part = 0; part < VIDEO_PARTS; part++)
+            hash_add_u64(h, item->parts[part].values);
+    }
+}
+
 const struct task_ops task_wan = {
     .schema = &wan_schema,
     .resolve = resolve,
@@ -454,6 +466,7 @@ const struct task_ops task_wan = {
     .put = wan_job_put,
     .val_samples = val_samples,
     .put_val = wan_job_put_val,
+    .add_data = add_data,
     .sample_bytes = wan_job_sample_bytes,
     .sample = wan_job_sample,
     .sample_close = sample_close,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/train.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/str.h"
 #include "record/plot.h"
 #include "record/runs.h"
@@ -15,13 +14,13 @@
 /* f16: the loss is multiplied by a power of 2 that is halved when a gradient overflows. */
 static const double scale_first = 65536;
 
-/* Where to start: the newest complete checkpoint, or step 0. */
-static int find_start(struct job *j, char **from, struct cairn_error *err)
+/* Where to start: the newest complete checkpoint, or step 0; of rank 0. */
+static int find_checkpoint(struct job *j, char **from, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
     *from = NULL;
     job_set_start(j);
-    if (!j->o->resume)
+    if (!j->o->resume || !job_is_first_rank(j))
         return 0;
     struct checkpoint_state found;
     struct task_env e = job_task_env(j);
@@ -43,17 +42,6 @@ static int find_start(struct job *j, char **from, struct cairn_error *err)
     return 0;
 }
 
-/* Hash of all keys that affect the results: neither run.* nor memory.*. */
-static void hash_config(const struct job_config *config, char out[33])
-{
-    CLEANUP(str_release) struct str text = { 0 };
-    struct hash h;
-    config_write_values(config, &text);
-    hash_init(&h);
-    hash_add(&h, text.s, text.len);
-    hash_end_text(&h, out);
-}
-
 /* Whether the run in this folder had another configuration.  If the hash in the checkpoint differs, its
  * config.yaml decides: older versions hashed the comments too. */
 static bool is_other_config(struct job *j)
@@ -67,7 +55,7 @@ static bool is_other_config(struct job *j)
     if (config_read(&then, arena_printf(&j->arena, "%s/config.yaml", j->o->dir), &ignored) ||
         config_fill(&then, &ignored))
         return true;
-    hash_config(&then, hash);
+    config_hash(&then, hash);
     return strcmp(hash, j->config_hash) != 0;
 }
 
@@ -87,6 +75,8 @@ static const char *run_name(const struct job *j)
 
 int job_write_info(struct job *j, enum run_state state, struct cairn_error *err)
 {
+    if (!job_is_first_rank(j))
+        return 0;
     CLEANUP(arena_release) struct arena a = { 0 };
     struct run_info info = {
         .name = run_name(j),
@@ -108,17 +98,17 @@ int job_write_info(struct job *j, enum run_state state, struct cairn_error *err)
     return run_info_write(j->o->dir, &info, err);
 }
 
-static int open_all(struct job *j, char *from, struct cairn_error *err)
+static int open_all(struct job *j, const char *from, bool resumes, struct cairn_error *err)
 {
     if (job_open_task(j, err) || job_fit(j, err))
         return -1;
     job_warm_pool(j);
-    if (!from && j->nn.storage == GPU_F16)
+    if (!resumes && j->nn.storage == GPU_F16)
         j->state.loss_scale = scale_first;
-    if (job_load(j, from, err) || job_open_work(j, err))
+    if (job_load(j, from, err) || job_share_model(j, err) || job_open_work(j, err))
         return -1;
     j->schedule = schedule_of(&j->c->train);
-    hash_config(j->c, j->config_hash);
+    config_hash(j->c, j->config_hash);
     j->other_config = from && is_other_config(j);
     return 0;
 }
@@ -126,6 +116,8 @@ static int open_all(struct job *j, char *from, struct cairn_error *err)
 static int finish(struct job *j, enum train_end end, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
+    if (!job_is_first_rank(j))
+        return 0;
     if (run_log_close(j->log, &why))
         job_say(j, "cannot write the log, part of it is lost: %s", why.msg);
     j->log = NULL;
@@ -164,10 +156,9 @@ static void watch_checkpoints(struct job *j, const char *from)
         job_say(j, "warning: %s", why.msg);
 }
 
-static int run_open_job(struct job *j, const char *from, enum train_end *end, struct cairn_error *err)
+/* Of the run's folder. */
+static int open_files(struct job *j, const char *from, struct cairn_error *err)
 {
-    struct cairn_error ignored;
-    j->started = (int64_t)time(NULL);
     job_open_control(j);
     if (run_log_open(j->o->dir, j->state.step + 1, &j->log, err) || write_config(j, err) ||
         (j->task->ops->keep && j->task->ops->keep(j->task, err)) || job_write_info(j, RUN_RUNNING, err) ||
@@ -175,6 +166,15 @@ static int run_open_job(struct job *j, const char *from, enum train_end *end, st
                          err))
         return -1;
     watch_checkpoints(j, from);
+    return 0;
+}
+
+static int run_open_job(struct job *j, const char *from, enum train_end *end, struct cairn_error *err)
+{
+    struct cairn_error ignored;
+    j->started = (int64_t)time(NULL);
+    if (job_is_first_rank(j) && open_files(j, from, err))
+        return -1;
     if (from)
         job_say(j, "resuming from %s%s", from,
                 j->other_config ? ", which was saved with another configuration" : "");
@@ -185,8 +185,10 @@ static int run_open_job(struct job *j, const char *from, enum train_end *end, st
     int r = !from && j->c->sample.every && !j->task->no_first_sample && job_try_sample(j, err)
                 ? -1
                 : job_run_steps(j, end, err);
-    if (r)
+    if (r) {
+        job_fail_ranks(j, err);
         job_save_after_failure(j, err);
+    }
     ticker_end(&j->ticker);
     j->ticker.out = NULL;
     if (!r && j->state.step >= j->stop_at)
@@ -205,18 +207,25 @@ static bool is_finished(struct job *j)
 static int run_job(struct job *j, enum train_end *end, struct cairn_error *err)
 {
     char *from;
-    bool writes = !j->o->dry_run && !j->o->profile;
-    if (job_resolve(j, err) || (writes && run_log_check(j->o->dir, err)) || find_start(j, &from, err))
+    bool writes = !j->o->dry_run && !j->o->profile && job_is_first_rank(j);
+    job_watch_ranks(j);
+    if (job_resolve(j, err) || job_check_ranks(j, err) || (writes && run_log_check(j->o->dir, err)) ||
+        find_checkpoint(j, &from, err))
         return -1;
-    if (from && j->state.step >= (uint64_t)j->c->train.steps && is_finished(j)) {
+    struct job_start start = { .resumes = from };
+    start.is_finished = from && j->state.step >= (uint64_t)j->c->train.steps && is_finished(j);
+    if (job_share_start(j, &start, err))
+        return -1;
+    if (start.is_finished) {
         job_say(j, "%s is already finished (%lld steps); more steps: --set train.steps=N", j->o->dir,
                 (long long)j->c->train.steps);
         *end = TRAIN_WAS_FINISHED;
         return 0;
     }
-    if (open_all(j, from, err)) {
+    if (open_all(j, from, start.resumes, err)) {
         if (!j->o->is_stopped || !j->o->is_stopped())
             return -1;
+        job_fail_ranks(j, err);
         job_say(j, "stopped before the first step (%s)", err->msg);
         *end = TRAIN_STOPPED;
         return 0;
@@ -234,6 +243,8 @@ int train_run(const struct train_options *o, enum train_end *end, struct cairn_e
     int r = -1;
     if (!o->debug || !gpu_set_debug(o->g, err))
         r = run_job(&j, end, err);
+    if (r)
+        job_fail_ranks(&j, err);
     if (r && j.torn)
         *end = TRAIN_TORN;
     if (j.log)

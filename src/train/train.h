@@ -7,6 +7,7 @@
 #define CAIRN_TRAIN_TRAIN_H
 
 #include "base/str.h"
+#include "dist/comm.h"
 #include "gpu/gpu.h"
 #include "train/config.h"
 #include <signal.h>
@@ -26,6 +27,7 @@ struct train_options {
     bool debug;          /* kernels check indices and values; slow */
     const char *profile; /* file for a trace of a few steps, after which the job ends; NULL: none */
     const char *version; /* of cairn */
+    struct comm *comm;   /* the ranks of the job; NULL: this process alone */
     struct gpu *g;       /* the device, and why it was chosen */
     const char *why_device;
     const char *workaround; /* workaround in force since a device failed, as in run.json; NULL: none */
