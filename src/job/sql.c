@@ -26,7 +26,7 @@ static int failed(struct sql_db *d, int code, struct cairn_error *err)
     case SQLITE_NOTADB:
         return cairn_hint(err, "`cairn job rebuild` makes a new one from the folders of the jobs");
     case SQLITE_BUSY:
-        return cairn_hint(err, "another program has locked it for %d s; try again", d->busy_ms / 1000);
+        return cairn_hint(err, "another program has locked it; try again");
     case SQLITE_FULL:
         return cairn_hint(err, "make room on the disk");
     case SQLITE_READONLY:

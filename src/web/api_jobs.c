@@ -26,7 +26,7 @@ static void answer_conflict(struct request *r, const struct cairn_error *err)
     if (err->code == CAIRN_EUSAGE)
         answer_problem_hint(r, 409, err->msg, err->hint, 0);
     else
-        answer_error(r, err);
+        jobs_answer_error(r, err);
 }
 
 static void answer_job(struct request *r, int status, const char *uid)
@@ -37,7 +37,7 @@ static void answer_job(struct request *r, int status, const char *uid)
     if (!q)
         return;
     if (store_get(q->store, uid, &r->arena, &row, &err)) {
-        answer_error(r, &err);
+        jobs_answer_error(r, &err);
         return;
     }
     struct json *v = answer_new();
@@ -237,7 +237,7 @@ void api_jobs_add(struct request *r)
     if (!q || answer_repeated(r, q, key) || !read_wish(r, body, q->o.facts, &row))
         return;
     if (queue_add(q, &row, json_bool(json_get(body, "start"), false), &r->arena, &made, &err)) {
-        answer_error(r, &err);
+        jobs_answer_error(r, &err);
         return;
     }
     if (key)

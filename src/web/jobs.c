@@ -126,10 +126,20 @@ static void heal(void *context)
 
 /* ---- handlers that write ---- */
 
-static void answer_locked(struct request *r, const char *why, const char *hint)
+static bool is_locked(const struct line *l)
+{
+    return l->is_open && l->queue.store && store_was_locked(l->queue.store);
+}
+
+static void answer_later(struct request *r, const char *why, const char *hint)
 {
     answer_problem_hint(r, 503, why, hint, 0);
     answer_header(r, "Retry-After", "2");
+}
+
+static void answer_locked(struct request *r)
+{
+    answer_later(r, "another program has locked the database of jobs", "try again");
 }
 
 static void change_work(void *context)
@@ -139,9 +149,8 @@ static void change_work(void *context)
     os_thread_own_folder();
     pthread_mutex_lock(&l->lock);
     k->run(k->r);
-    bool failed = k->r->answer.status == 500 || k->r->answer.status == 503;
-    if (failed && l->is_open && l->queue.store && store_was_locked(l->queue.store))
-        answer_locked(k->r, "another program has locked the database of jobs", "try again");
+    if ((k->r->answer.status == 500 || k->r->answer.status == 503) && is_locked(l))
+        answer_locked(k->r);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -218,13 +227,21 @@ void jobs_close(struct jobs *j)
 
 /* ---- what handlers use ---- */
 
+void jobs_answer_error(struct request *r, const struct cairn_error *err)
+{
+    if (is_locked(line_of(r)))
+        answer_locked(r);
+    else
+        answer_error(r, err);
+}
+
 struct queue *jobs_queue(struct request *r)
 {
     struct line *l = line_of(r);
     struct cairn_error err = { 0 };
     if (!line_open(l, r->web, &err))
         return &l->queue;
-    answer_locked(r, err.msg, err.hint);
+    answer_later(r, err.msg, err.hint);
     return NULL;
 }
 
@@ -247,7 +264,7 @@ bool jobs_find(struct request *r, struct job_row *out)
     if (jobs_get(r, r->part[0], out, &err))
         return true;
     if (err.code)
-        answer_error(r, &err);
+        jobs_answer_error(r, &err);
     else
         answer_problem_hint(r, 404, "there is no such job", "it may have been removed", 0);
     return false;

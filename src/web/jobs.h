@@ -22,6 +22,8 @@ void jobs_write(struct request *r, void (*run)(struct request *r));
 
 /* The queue, that of the thread in a handler that writes; NULL after it answered 503. */
 struct queue *jobs_queue(struct request *r);
+/* Answers what the database failed with: 503 where another program has locked it. */
+void jobs_answer_error(struct request *r, const struct cairn_error *err);
 /* A job by the first part of the path, or a run that was started in a terminal; false after it answered 404. */
 bool jobs_find(struct request *r, struct job_row *out);
 /* In a handler that writes: lets the queue move on, and tells the pages about this job when it is done. */

@@ -31,7 +31,10 @@ def is_sanitized():
 def ends(s, uid):
     """The job once it is over.  A database that is locked for a moment, as by each commit on a network file system, is asked again."""
     def over():
-        answers.append(s.get(f'/api/v1/jobs/{uid}').json())
+        answer = s.get(f'/api/v1/jobs/{uid}')
+        if answer.status not in (200, 503):
+            raise AssertionError(f'{answer.status}: {answer.json()}')
+        answers.append(answer.json())
         return answers[-1].get('state') in ('finished', 'failed', 'lost', 'stopped')
     answers = []
     wait_for(over, 60)
