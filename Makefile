@@ -14,7 +14,7 @@ SANITIZE  = -Db_sanitize=address,undefined -Db_lundef=false -Dkernels=plain -Dop
 # memory of libraries opened at run time lies, and crashes when it is wrong: it leaves that out.
 SANITIZE_ENV = ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:allocator_may_return_null=1:intercept_tls_get_addr=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
-.PHONY: all train-small train-small-rocm demo-wan test test-interop test-long lint asan bench fuzz install uninstall clean help
+.PHONY: all train-small train-small-rocm train-ranks demo-wan test test-interop test-long lint asan bench fuzz install uninstall clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -29,6 +29,11 @@ train-small: all
 
 train-small-rocm: all
 	@scripts/train-small $(BUILD)/cairn "$(DATA)" --device hip:0 --set train.allow_cpu=false $(ARGS) || { status=$$?; $(BUILD)/cairn doctor | grep -m 1 -A 3 FAIL; exit $$status; }
+
+# The same job with two processes that share the CPU.
+train-ranks: all
+	@scripts/setup --ranks
+	@scripts/train-small $(BUILD)/cairn "$(DATA)" --device cpu --ranks 2 --set train.batch=4 --set train.accumulate=2 $(ARGS)
 
 # Teaches a small Wan model what a star is, on the CPU; ARGS are for cairn train.
 demo-wan: all
@@ -87,6 +92,7 @@ help:
 	@echo 'make demo-wan           train a LoRA for a small Wan model on the CPU: samples before and after, in a few minutes'
 	@echo 'make train-small        train a small GPT on the best device, or else the CPU (DATA=text.txt)'
 	@echo 'make train-small-rocm   the same on an AMD GPU; if that fails, print what the doctor finds'
+	@echo 'make train-ranks        the same with two processes on the CPU, by Open MPI, which it installs'
 	@echo 'make test               all tests and lint, except the long tests; T=name runs one'
 	@echo 'make test-interop       compare with Python packages (safetensors, diffusers, ...; pip installs them into $(BUILD))'
 	@echo 'make lint               check layers, headers, format, shell, man page and docs against the program'

@@ -32,6 +32,8 @@ static int find_checkpoint(struct job *j, char **from, struct cairn_error *err)
                               ", which does not divide %" PRIu64,
                               *from, found.layout.micro, all);
         j->state = found;
+        if (all / (uint64_t)comm_size(j->o->comm) % found.layout.micro) /* saved by fewer ranks */
+            j->state.layout.micro = (uint64_t)j->c->train.batch;
         return 0;
     }
     if (why.code != CAIRN_ELACK) {

@@ -55,8 +55,10 @@ def exact_case(kind, keys):
                     yield told(done, f'{n} ranks')
                     continue
                 yield from differences(home, f'with{n}', 'one', STEPS)
-                if home.losses(f'with{n}') != home.losses('one'):
-                    yield f'{n} ranks log other losses'
+                for key in 'loss', 'val_loss':
+                    got, want = ([line[key] for line in home.log(run) if key in line] for run in (f'with{n}', 'one'))
+                    if got != want or not want:
+                        yield f'{n} ranks: {key} {got}, one rank {want}'
     case.__name__ = f'exact_sums_{kind}'
     return case
 
@@ -99,6 +101,12 @@ def a_run_goes_on_with_other_ranks():
         done = train(home, 2, 'run', '--resume', **{**keys, 'train__steps': 9})
         if done.returncode or 'already finished' not in done.stderr:
             yield told(done, 'a finished run')
+        # The same samples in batches that two ranks can share: those of the checkpoint cannot be.
+        for n, batch in (1, 2), (2, 1), (1, 2):
+            done = train(home, n, 'other', '--resume', train__batch=batch, train__accumulate=2 // batch,
+                         train__steps=max(home.steps('other'), default=0) + 3)
+            if done.returncode:
+                yield told(done, f'{n} ranks, batches of {batch}')
 
 
 def the_first_rank_alone_speaks():
