@@ -157,7 +157,9 @@ static int check_files(const struct data_options *d, struct cairn_error *err)
     for (size_t i = 0; i < d->n_paths; i++)
         if (access(d->paths[i], R_OK))
             return cairn_fail_errno(err, "data.path: %s", d->paths[i]),
-                   cairn_hint(err, "data.path names the training data: text files, or folders of them");
+                   cairn_hint(
+                       err,
+                       "data.path names the training data: text files, or folders of them (--set data.path=FILE)");
     if (d->val_path && d->val_path[0] && access(d->val_path, R_OK))
         return cairn_fail_errno(err, "data.val_path: %s", d->val_path);
     return 0;
