@@ -208,6 +208,13 @@ def a_change_of_another_tab_is_not_overwritten():
     return page.trouble(allowed=['412'])
 
 
+def remove(uid, name):
+    """Once nothing of its page is asked for any more: that would be a 404."""
+    page.go('#/')
+    page.see('.history .item', name)
+    server.cairn('job', 'rm', uid)
+
+
 def a_curve_has_the_last_steps_of_a_job_that_ended():
     """However soon they came after the others."""
     uid = add('short curve', '--draft', '--steps', '60')
@@ -216,7 +223,7 @@ def a_curve_has_the_last_steps_of_a_job_that_ended():
     page.click('.job-head .button', 'Add to the queue')
     page.see('.job-head .badge', 'Finished')
     page.wait(lambda: page.js('return [...document.querySelectorAll(".table-box tbody th")].at(-1)?.textContent') == '60', 'the last step in the table')
-    server.cairn('job', 'rm', uid)
+    remove(uid, 'short curve')
     return page.trouble()
 
 
@@ -236,7 +243,7 @@ def what_the_command_line_set_is_part_of_the_text_to_edit():
     want = CONFIG.format(steps=77).replace('1e-3', '6e-3')
     if now['config'] != want or 'set' in now['options'] or 'steps' in now['options']:
         findings.append(f'kept: {now["options"]}, {now["config"]}')
-    server.cairn('job', 'rm', uid)
+    remove(uid, 'with set')
     return findings + page.trouble()
 
 
