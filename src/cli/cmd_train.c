@@ -100,7 +100,24 @@ static int fail_ranks(struct comm *c, const struct cairn_error *err)
 {
     bool first = !comm_rank(c);
     comm_fail(c, err);
+    comm_await_end(c);
+    if (!first)
+        say_error(c, err); /* rank 0 has not ended this process: it may not speak either */
     return end_ranks(c, first ? print_error(err) : (int)exit_code_of(err));
+}
+
+/* Else each process would train the whole job, in one folder. */
+static int check_launched(const struct train_args *args, const struct comm *c, struct cairn_error *err)
+{
+    if (start_is_launched() && comm_size(c) != args->ranks)
+        return cairn_fail(err, CAIRN_EUSAGE,
+                          "--ranks %d: mpirun started this process in a way that is not known here",
+                          (int)args->ranks);
+    if (c && args->start.fit)
+        return cairn_fail(err, CAIRN_EUSAGE,
+                          "--fit chooses for one process alone: put what `cairn train --fit --dry-run` "
+                          "prints into the configuration");
+    return 0;
 }
 
 static int train(struct train_args *args, struct arena *a)
@@ -109,8 +126,8 @@ static int train(struct train_args *args, struct arena *a)
     struct cairn_error err = { 0 };
     struct start start;
     enum train_end end;
-    if (start_join_ranks(&o->comm, &err))
-        return print_error(&err);
+    if (start_join_ranks(&o->comm, &err) || check_launched(args, o->comm, &err))
+        return fail_ranks(o->comm, &err);
     const struct message_sink quiet = { say_nothing, say_nothing, say_error, o->comm };
     bool first = !comm_rank(o->comm);
     is_silent = !first;
@@ -161,6 +178,11 @@ static int launch(const struct train_args *args)
     os_stop_catch(count_signal, false);
     os_ignore_closed_pipe();
     return start_launch_ranks(&l, &exit_code, &err) ? print_error(&err) : exit_code;
+}
+
+static int train_or_launch(struct train_args *args, struct arena *a)
+{
+    return args->ranks > 1 && !start_is_launched() ? launch(args) : train(args, a);
 }
 
 static int print_example(const char *name)
@@ -262,8 +284,6 @@ int cmd_train(int argc, char **argv)
         return r;
     if (args.ranks < 0 || args.ranks > RANKS_MOST)
         r = options_error("train", "--ranks is a number from 1 to %d", RANKS_MOST);
-    else if (args.ranks > 1 && !start_is_launched())
-        r = launch(&args);
     else if (args.json && !args.list)
         r = options_error("train", "--json goes with --list; --json-events FILE logs a run as JSON");
     else if (args.example)
@@ -276,10 +296,10 @@ int cmd_train(int argc, char **argv)
     else if (args.musubi) {
         args.start.musubi = (const char *const *)argv + rest;
         args.start.n_musubi = (size_t)(argc - rest);
-        r = train(&args, &arena);
+        r = train_or_launch(&args, &arena);
     } else {
         args.start.file = configuration(&args, argc - rest, argv + rest, &arena);
-        r = args.start.file ? train(&args, &arena) : EXIT_USAGE;
+        r = args.start.file ? train_or_launch(&args, &arena) : EXIT_USAGE;
     }
     opt_list_release(&args.set);
     arena_release(&arena);

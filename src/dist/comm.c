@@ -126,8 +126,10 @@ static int begin(struct comm *c, struct exchange *x, struct cairn_error *err)
 static int end(struct comm *c, struct exchange *x, struct cairn_error *err)
 {
     struct wait from = { .rank = x->from, .begin = clock_s() }, to = { .rank = x->to, .begin = from.begin };
-    if (x->n_receive && finish(c, &x->receiving, &from, err))
+    if (x->n_receive && finish(c, &x->receiving, &from, err)) {
+        mpi_cancel(c->mpi, &x->receiving); /* its memory may be gone soon */
         return -1;
+    }
     return x->n_send ? finish(c, &x->sending, &to, err) : 0;
 }
 
@@ -408,14 +410,11 @@ bool comm_has_failed(const struct comm *c)
     return c && c->failed;
 }
 
-/* Messages are still under way, for which MPI's own end would wait for ever.  Rank 0 ends all, when it has said and saved what
- * is to be; the others wait for that. */
-static void end_all(struct comm *c, int exit_code)
+void comm_await_end(struct comm *c)
 {
-    if (!c->world.rank)
-        mpi_abort(c->mpi, exit_code ? exit_code : 1);
-    sleep(END_WAIT_S);
-    mpi_abort(c->mpi, exit_code ? exit_code : 1);
+    double end = clock_s() + (c && c->limit_s > END_WAIT_S ? c->limit_s : END_WAIT_S);
+    while (c && c->world.rank && clock_s() < end)
+        sleep(1);
 }
 
 /* ---- opening ---- */
@@ -432,8 +431,8 @@ void comm_close(struct comm *c, int exit_code)
 {
     if (!c)
         return;
-    if (c->failed)
-        end_all(c, exit_code);
+    if (c->failed) /* messages are still under way, for which MPI's own end would wait for ever */
+        mpi_abort(c->mpi, exit_code ? exit_code : 1);
     mpi_cancel(c->mpi, &c->failing);
     mpi_close(c->mpi);
     free_comm(c);
@@ -443,13 +442,13 @@ void comm_close(struct comm *c, int exit_code)
 static void count_local(struct comm *c)
 {
     int before = 0, all = 0;
+    if (c->world.local_size)
+        return;
     for (int r = 0; r < c->world.size; r++) {
         bool here = !strcmp(c->hosts[r], c->world.host);
         before += here && r < c->world.rank;
         all += here;
     }
-    if (c->world.local_size)
-        return;
     c->world.local_rank = before;
     c->world.local_size = all;
 }
@@ -483,10 +482,8 @@ int comm_open(const struct world *w, struct comm **out, struct cairn_error *err)
         free_comm(c);
         return -1;
     }
-    if (prepare(c, err))
-        mpi_abort(c->mpi, 1); /* the others wait for it */
-    *out = c;
-    return 0;
+    *out = c; /* the others wait for it: a failure is told with comm_fail */
+    return prepare(c, err);
 }
 
 /* ---- questions ---- */

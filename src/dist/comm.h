@@ -15,10 +15,14 @@
 
 struct comm;
 
-/* Joins the ranks of the launcher; *out is NULL where there is one. */
+/* Joins the ranks of the launcher; *out is NULL where there is one.  After a failure *out may be set: the others wait for
+ * this rank, so that comm_fail and comm_close must follow. */
 int comm_open(const struct world *w, struct comm **out, struct cairn_error *err);
-/* Waits for the others.  After a failure, all ranks end here: those that wait, and at last rank 0, with its exit code. */
+/* Waits for the others, and leaves.  After a failure of any rank it ends all of them and does not return. */
 void comm_close(struct comm *c, int exit_code);
+/* After a failure, on a rank that is not the first: rank 0 may still have to save, and then ends this process too.  Returns
+ * if it does not. */
+void comm_await_end(struct comm *c);
 
 int comm_rank(const struct comm *c);
 int comm_size(const struct comm *c);

@@ -33,7 +33,9 @@ void os_cpu_mask(uint64_t mask[OS_CPU_WORDS])
 {
     cpu_set_t set;
     memset(mask, 0, OS_CPU_WORDS * sizeof(*mask));
-    for (int i = 0; !sched_getaffinity(0, sizeof(set), &set) && i < OS_CPU_WORDS * 64; i++)
+    if (sched_getaffinity(0, sizeof(set), &set))
+        return;
+    for (int i = 0; i < OS_CPU_WORDS * 64; i++)
         mask[i / 64] |= (uint64_t)(CPU_ISSET(i, &set) != 0) << i % 64;
 }
 

@@ -97,8 +97,9 @@ static const char **command(const struct launch_ranks *l, const char *mpirun, st
     const char **argv = arena_alloc(a, sizeof(*argv) * (size_t)(l->argc + 12));
     size_t n = 0;
     argv[n++] = mpirun;
-    for (size_t i = 0; is_open_mpi(mpirun) && open_mpi[i]; i++)
-        argv[n++] = open_mpi[i];
+    const char *const *options = is_open_mpi(mpirun) ? open_mpi : NULL;
+    while (options && *options)
+        argv[n++] = *options++;
     argv[n++] = "-n";
     argv[n++] = arena_printf(a, "%d", l->ranks);
     argv[n++] = path_program(self, sizeof(self)) ? "cairn" : arena_printf(a, "%s", self);
@@ -166,7 +167,9 @@ int start_launch_ranks(const struct launch_ranks *l, int *exit_code, struct cair
     if (run(l, mpirun, &a, &end, err))
         return -1;
     *exit_code = end.signal ? 128 + end.signal : end.code;
-    if (l->signals() || *exit_code < 128)
+    /* An order of control.json, or a signal to rank 0, stops a run as Ctrl-C does. */
+    bool stopped = *exit_code == 128 + SIGINT || *exit_code == 128 + SIGTERM || *exit_code == 128 + SIGHUP;
+    if (l->signals() || *exit_code < 128 || stopped)
         return 0;
     cairn_fail(err, CAIRN_EIO, "a rank was killed by signal %d (%s), and the others ended", *exit_code - 128,
                strsignal(*exit_code - 128));

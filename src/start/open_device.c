@@ -61,8 +61,7 @@ int start_open_device(const struct job_config *c, struct arena *a, struct train_
     if (strcmp(c->train.device, "cpu") != 0) /* does not ask a driver, which might not answer */
         gpu_list(a, &list, &n, &reasons, &n_reasons);
     const char *name = device_name(c->train.device, list, n, a);
-    if (start_rank_device(o->comm, name, list, n, a, &name, err))
-        return -1;
+    name = start_rank_device(o->comm, name, list, n);
     bool allowed = allows_cpu(c, o);
     if (open_named(name, allowed, &o->g, a, &o->why_device, err)) {
         if (err->code == CAIRN_ELACK && !allowed && c->train.allow_cpu)
@@ -76,6 +75,8 @@ int start_open_device(const struct job_config *c, struct arena *a, struct train_
         return -1;
     }
     o->budget_bytes = device_memory_apply(o->g, (uint64_t)(c->memory.limit * (1 << 30)));
+    if (start_check_devices(o->comm, gpu_info(o->g), err))
+        return -1;
     if (gpu_info(o->g)->api == GPU_API_HOST)
         o->budget_bytes /= (uint64_t)comm_local_size(o->comm);
     o->host_available = device_memory_host;

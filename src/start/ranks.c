@@ -46,44 +46,53 @@ int start_join_ranks(struct comm **out, struct cairn_error *err)
     if (w.size > 1 && !launcher_has_mpi(w.launcher)) {
         cairn_fail(err, CAIRN_ELACK, "%s started %d ranks, but cairn joins ranks by MPI alone",
                    launcher_name(w.launcher), w.size);
-        return cairn_hint(err, "use mpirun -n %d cairn train ..., or srun --mpi=pmix", w.size);
+        return cairn_hint(
+            err, "use mpirun -n %d cairn train ...; or unset RANK and WORLD_SIZE to train with one process",
+            w.size);
     }
-    if (comm_open(&w, out, err))
-        return -1;
-    if (*out && share_cpus(*out, err)) {
-        comm_fail(*out, err);
-        comm_close(*out, 1);
-    }
-    return 0;
+    return comm_open(&w, out, err) || (*out && share_cpus(*out, err)) ? -1 : 0;
 }
 
-int start_rank_device(const struct comm *c, const char *asked, const struct gpu_info *list, size_t n,
-                      struct arena *a, const char **out, struct cairn_error *err)
+const char *start_rank_device(const struct comm *c, const char *asked, const struct gpu_info *list, size_t n)
 {
-    bool any = !strcmp(asked, "auto"), shared = getenv("CAIRN_RANKS_SHARE_GPU") != NULL;
+    bool any = !strcmp(asked, "auto");
     size_t gpus = 0, mine = (size_t)comm_local_rank(c);
-    *out = asked;
-    if (!c || !strcmp(asked, "cpu"))
-        return 0;
-    if (strchr(asked, ':') && !shared) {
-        cairn_fail(err, CAIRN_EUSAGE, "train.device is %s, but %d ranks on %s need a GPU each", asked,
-                   comm_local_size(c), comm_host(c, comm_rank(c)));
-        return cairn_hint(err, "auto gives each rank its own; ROCR_VISIBLE_DEVICES chooses among them");
-    }
+    if (!c || strchr(asked, ':') || !strcmp(asked, "cpu"))
+        return asked;
     for (size_t i = 0; i < n; i++)
         gpus += list[i].api != GPU_API_HOST && (any || str_starts(list[i].name, asked));
-    if (any && !gpus)
-        return 0;
-    if (mine >= gpus && !shared) {
-        cairn_fail(err, CAIRN_ELACK, "rank %d on %s needs a GPU of its own, but there %s %zu", comm_rank(c),
-                   comm_host(c, comm_rank(c)), gpus == 1 ? "is only" : "are only", gpus);
-        return cairn_hint(err, "start %zu ranks there, or --device cpu", gpus);
-    }
-    mine = gpus ? mine % gpus : 0;
+    if (!gpus)
+        return asked;
+    mine %= gpus; /* a launcher may show each rank a GPU of its own alone */
     for (size_t i = 0; i < n; i++)
-        if (list[i].api != GPU_API_HOST && (any || str_starts(list[i].name, asked)) && !mine--) {
-            *out = arena_printf(a, "%s", list[i].name);
-            return 0;
-        }
+        if (list[i].api != GPU_API_HOST && (any || str_starts(list[i].name, asked)) && !mine--)
+            return list[i].name;
+    return asked;
+}
+
+struct rank_gpu {
+    char host[WORLD_HOST], pci[16];
+};
+
+int start_check_devices(struct comm *c, const struct gpu_info *mine, struct cairn_error *err)
+{
+    size_t size = (size_t)comm_size(c);
+    struct rank_gpu own = { 0 };
+    CLEANUP(mem_free) struct rank_gpu *all = calloc(size, sizeof(*all));
+    if (!all)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu ranks", size);
+    snprintf(own.host, sizeof(own.host), "%s", comm_host(c, comm_rank(c)));
+    snprintf(own.pci, sizeof(own.pci), "%s", mine->pci);
+    if (!c || comm_gather(c, &own, sizeof(own), all, err))
+        return c ? -1 : 0;
+    for (size_t r = 1; r < size && !getenv("CAIRN_RANKS_SHARE_GPU"); r++)
+        for (size_t other = 0; other < r; other++)
+            if (all[r].pci[0] && !strcmp(all[r].pci, all[other].pci) &&
+                !strcmp(all[r].host, all[other].host)) {
+                cairn_fail(err, CAIRN_EUSAGE, "ranks %zu and %zu on %s have the same GPU, %s", other, r,
+                           all[r].host, all[r].pci);
+                return cairn_hint(err, "start as many ranks there as it has GPUs, with train.device auto; or "
+                                       "--device cpu");
+            }
     return 0;
 }

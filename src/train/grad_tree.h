@@ -17,8 +17,8 @@ int grad_tree_open(const struct model *m, size_t micros, size_t ranks, struct gr
                    struct cairn_error *err);
 void grad_tree_close(struct grad_tree *t); /* accepts NULL */
 
-/* After the pass of micro-batch `micro` of this rank, which has added to `grads`, that were cleared before the first one.  After
- * the last one, `grads` has the sum of all.  Queued. */
+/* After the pass of micro-batch `micro` of this rank, which has added to `grads`; clear them before the first pass.  After the
+ * last one, `grads` has the sum of all.  Queued. */
 int grad_tree_add(struct grad_tree *t, size_t set, const struct weights *grads, size_t micro,
                   struct cairn_error *err);
 

@@ -195,8 +195,9 @@ int job_open_task(struct job *j, struct cairn_error *err)
         blas_fix(j->nn.blas);
     j->nn.as = j->o->machine ? &j->o->machine->gpu : NULL;
     struct task_env e = job_task_env(j);
-    if (job_wait_for_turn(j, false, err) || task_of(j->c)->open(&e, &j->task, err) ||
-        job_wait_for_turn(j, true, err) || job_compare_data(j, err) || j->task->ops->new_model(j->task, err))
+    if (job_compare_devices(j, err) || job_wait_for_turn(j, false, err) ||
+        task_of(j->c)->open(&e, &j->task, err) || job_wait_for_turn(j, true, err) ||
+        job_compare_data(j, err) || j->task->ops->new_model(j->task, err))
         return -1;
     set_memory_job(j);
     return 0;

@@ -172,7 +172,8 @@ void job_watch_ranks(struct job *j);
 void job_say_ranks(struct job *j);
 /* Fails if the batches cannot be shared, or the ranks were not started alike. */
 int job_check_ranks(struct job *j, struct cairn_error *err);
-/* Fails if the data of another rank are others. */
+/* Both fail if those of another rank differ from rank 0's. */
+int job_compare_devices(struct job *j, struct cairn_error *err);
 int job_compare_data(struct job *j, struct cairn_error *err);
 /* Rank 0's state, and what it found. */
 struct job_start {

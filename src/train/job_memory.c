@@ -31,7 +31,7 @@ static struct memory_limits limits_of(const struct job *j)
     return (struct memory_limits){
         .device_bytes = j->o->budget_bytes,
         .host_bytes = j->o->machine          ? j->o->machine->host_bytes
-                      : j->o->host_available ? j->o->host_available()
+                      : j->o->host_available ? j->o->host_available() / (uint64_t)comm_local_size(j->o->comm)
                                              : 0,
         .optimizer = j->c->memory.optimizer,
         .inputs = j->c->memory.inputs,

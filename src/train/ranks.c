@@ -34,6 +34,12 @@ size_t job_all_micros(const struct job *j)
     return (size_t)comm_size(comm_of(j)) * job_micros(j);
 }
 
+/* Without data. */
+static bool is_only_plan(const struct job *j)
+{
+    return j->only_plan || j->o->dry_run;
+}
+
 /* ---- the start ---- */
 
 /* As many batches as ranks, or a multiple, of the same samples per step; 0: that is impossible. */
@@ -119,11 +125,42 @@ static int find_other(struct job *j, const struct hash *h, size_t *other, struct
     return 0;
 }
 
+struct rank_device {
+    char arch[64];
+    int32_t api, storage;
+};
+
+/* All keep the same weights, in the same format; exact sums want the same instructions too. */
+int job_compare_devices(struct job *j, struct cairn_error *err)
+{
+    const struct gpu_info *g = train_device(j->o);
+    size_t n = (size_t)comm_size(comm_of(j));
+    struct rank_device mine = { .api = (int32_t)g->api, .storage = (int32_t)j->nn.storage };
+    if (!comm_of(j) || is_only_plan(j))
+        return 0;
+    snprintf(mine.arch, sizeof(mine.arch), "%s", g->arch);
+    struct rank_device *all = arena_alloc(&j->arena, n * sizeof(*all));
+    bool exact = j->c->dist.reduce == CONFIG_REDUCE_EXACT;
+    if (comm_gather(comm_of(j), &mine, sizeof(mine), all, err))
+        return -1;
+    for (size_t r = 1; r < n; r++) {
+        bool other = all[r].api != all[0].api || all[r].storage != all[0].storage;
+        if (!other && !(exact && strcmp(all[r].arch, all[0].arch)))
+            continue;
+        cairn_fail(err, CAIRN_EUSAGE, "rank %zu on %s computes on %s in %s, rank 0 on %s in %s", r,
+                   comm_host(comm_of(j), (int)r), all[r].arch, gpu_storage_name(all[r].storage), all[0].arch,
+                   gpu_storage_name(all[0].storage));
+        return cairn_hint(err, other ? "ranks need devices of one kind, and the same train.dtype"
+                                     : "dist.reduce fast takes chips that differ");
+    }
+    return 0;
+}
+
 int job_compare_data(struct job *j, struct cairn_error *err)
 {
     struct hash h;
     size_t other;
-    if (!comm_of(j))
+    if (!comm_of(j) || is_only_plan(j))
         return 0;
     hash_init(&h);
     j->task->ops->add_data(j->task, &h);
@@ -148,7 +185,7 @@ int job_wait_for_turn(struct job *j, bool done, struct cairn_error *err)
 {
     uint8_t mine = 0;
     struct comm *c = comm_of(j);
-    if (!c || done != !comm_local_rank(c))
+    if (!c || done != !comm_local_rank(c) || is_only_plan(j))
         return 0;
     CLEANUP(mem_free) uint8_t *all = malloc((size_t)comm_size(c));
     return all ? comm_gather(c, &mine, sizeof(mine), all, err) : cairn_fail(err, CAIRN_ENOMEM, "no memory");
@@ -167,15 +204,18 @@ static int each_piece(struct job *j, void *at, size_t n, bool on_host, bool writ
                       struct cairn_error *err)
 {
     struct gpu *g = j->o->g;
-    if (gpu_wait(g, NULL, err))
-        return -1;
-    if (on_host || is_host(j))
-        return n ? fn(j, to, at, n, err) : 0;
-    if (n && !j->bucket.at && gpu_staging_open(g, BUCKET, &j->bucket, err))
+    bool direct = on_host || is_host(j);
+    if (gpu_wait(g, NULL, err) ||
+        (n && !direct && !j->bucket.at && gpu_staging_open(g, BUCKET, &j->bucket, err)))
         return -1;
     for (size_t done = 0; done < n; done += BUCKET) {
         size_t size = at_most(n - done, BUCKET);
         char *piece = (char *)at + done;
+        if (direct) { /* in the same pieces: another rank may have the array elsewhere */
+            if (fn(j, to, piece, size, err))
+                return -1;
+            continue;
+        }
         if (gpu_download(g, NULL, j->bucket.at, piece, size, err) || gpu_wait(g, NULL, err) ||
             fn(j, to, j->bucket.at, size, err) ||
             (writes && (gpu_upload(g, NULL, piece, j->bucket.at, size, err) || gpu_wait(g, NULL, err))))
@@ -204,6 +244,16 @@ static int hash_piece(struct job *j, void *to, void *piece, size_t n, struct cai
 }
 
 /* ---- weights ---- */
+
+/* While another rank does work of its own (samples), or compiles its first kernels, the others have patience. */
+static void set_limit(struct job *j)
+{
+    enum { PATIENCE = 10 };
+    uint64_t every = (uint64_t)j->c->sample.every, step = j->state.step;
+    bool sampled = every && (step % every == 0 || step == (uint64_t)j->c->train.steps);
+    bool patient = sampled || j->others_sample || !j->agreed;
+    comm_set_limit(comm_of(j), (double)j->c->dist.timeout * (patient ? PATIENCE : 1));
+}
 
 /* Calls fn with all that a set trains. */
 static int each_weight(struct job *j, size_t set, bool writes, piece_fn *fn, void *to,
@@ -249,6 +299,7 @@ int job_compare_weights(struct job *j, struct cairn_error *err)
     size_t other;
     if (!comm_of(j))
         return 0;
+    set_limit(j);
     hash_init(&h);
     for (size_t set = 0; set < model_sets(j->task->model); set++)
         if (each_weight(j, set, false, hash_piece, &h, err))
@@ -268,16 +319,23 @@ int job_compare_weights(struct job *j, struct cairn_error *err)
 
 struct ballot {
     uint64_t step, micro, stop_at;
-    int32_t code; /* of what failed; CAIRN_OK or CAIRN_ENOMEM */
+    uint64_t set, base; /* that the step trains */
+    int32_t code;       /* of what failed; CAIRN_OK or CAIRN_ENOMEM */
     bool stop, sample;
 };
 
 static struct ballot ballot_of(struct job *j, bool no_memory)
 {
     /* An order of control.json: the others must hear of it before the step ends. */
-    if (job_is_first_rank(j) && !j->order.seq)
+    const struct task_ops *ops = j->task->ops;
+    if (job_is_first_rank(j) && !j->order.seq && j->log) {
         j->order = job_next_order(j);
+        if (j->order.stop == CONTROL_STOP_AT && j->stop_at <= j->state.step)
+            j->stop_at = j->state.step + 1; /* after this step */
+    }
     return (struct ballot){
+        .set = job_set(j),
+        .base = ops->base_of_step ? ops->base_of_step(j->task, j->state.step) : 0,
         .step = j->state.step,
         .micro = j->state.layout.micro,
         .stop_at = j->stop_at,
@@ -306,6 +364,12 @@ static int count_votes(struct job *j, const struct ballot *all, bool *again, str
         if (all[r].step != j->state.step)
             return cairn_fail(err, CAIRN_EFORMAT, "rank %d is at step %" PRIu64 ", this one at %" PRIu64, r,
                               all[r].step, j->state.step);
+        if (all[r].set != all[0].set || all[r].base != all[0].base) {
+            cairn_fail(err, CAIRN_EUSAGE, "step %" PRIu64 ": rank %d trains another expert than rank 0",
+                       j->state.step + 1, r);
+            return cairn_hint(err,
+                              "set train.switch_every and memory.idle, which each rank chose for its memory");
+        }
         *again |= all[r].code != CAIRN_OK || all[r].micro != all[0].micro;
         least = all[r].micro < least ? all[r].micro : least;
         j->stopping |= all[r].stop;
@@ -313,15 +377,6 @@ static int count_votes(struct job *j, const struct ballot *all, bool *again, str
     }
     j->stop_at = all[0].stop_at;
     return take_micro(j, least, err);
-}
-
-/* While another rank does work of its own (samples), or compiles its first kernels, the others have patience. */
-static void set_limit(struct job *j)
-{
-    enum { PATIENCE = 10 };
-    bool sampled = j->c->sample.every && j->state.step % (uint64_t)j->c->sample.every == 0;
-    bool patient = sampled || j->others_sample || !j->agreed;
-    comm_set_limit(comm_of(j), (double)j->c->dist.timeout * (patient ? PATIENCE : 1));
 }
 
 int job_vote(struct job *j, bool no_memory, bool *again, struct cairn_error *err)

@@ -236,7 +236,7 @@ static uint64_t val_samples(const struct job *j)
     return ops->val_samples ? ops->val_samples(j->task) : 0;
 }
 
-/* The losses of the batches that use a base: sum, units for each.  Each rank computes every so manieth. */
+/* The losses of the batches that use a base: sum, units for each.  Rank r computes batches r, r + ranks, … */
 static int evaluate_base(struct job *j, size_t base, double (*parts)[2], uint64_t batches,
                          struct cairn_error *err)
 {
@@ -274,22 +274,46 @@ static double mean_of(const double (*parts)[2], uint64_t batches, uint64_t per_q
     return sum / n;
 }
 
-static int evaluate(struct job *j, void *to, struct cairn_error *err)
+static int evaluate_bases(struct job *j, double (*parts)[2], uint64_t batches, struct cairn_error *err)
 {
-    struct evaluation *out = to;
-    struct task *t = j->task;
-    uint64_t micro = j->state.layout.micro;
-    uint64_t batches = val_samples(j) / micro;
-    uint64_t most = (uint64_t)(j->c->eval.batches * j->c->train.batch) / micro;
-    batches = batches > most ? most : batches;
-    batches = batches ? batches : 1;
-    CLEANUP(mem_free) double(*parts)[2] = calloc(batches, sizeof(*parts));
-    if (!parts)
-        return cairn_fail(err, CAIRN_EIO, "no memory for an evaluation");
+    const struct task *t = j->task;
     size_t bases = t->ops->base_of_val ? t->model->n_bases : 1;
     for (size_t i = 0; i < bases; i++)
         if (evaluate_base(j, i, parts, batches, err))
             return -1;
+    return 0;
+}
+
+/* Of an evaluation; at least one. */
+static uint64_t val_batches(const struct job *j, uint64_t micro)
+{
+    uint64_t batches = val_samples(j) / micro;
+    uint64_t most = (uint64_t)(j->c->eval.batches * j->c->train.batch) / micro;
+    batches = batches > most ? most : batches;
+    return batches ? batches : 1;
+}
+
+static int evaluate(struct job *j, void *to, struct cairn_error *err)
+{
+    struct evaluation *out = to;
+    struct task *t = j->task;
+    bool again;
+    CLEANUP(mem_free) double(*parts)[2] = NULL;
+    uint64_t micro, batches;
+    do {
+        struct cairn_error ignored;
+        micro = j->state.layout.micro;
+        batches = val_batches(j, micro);
+        free(parts);
+        parts = calloc(batches, sizeof(*parts));
+        if (!parts)
+            return cairn_fail(err, CAIRN_EIO, "no memory for an evaluation");
+        int r = evaluate_bases(j, parts, batches, err);
+        if (r && err->code != CAIRN_ENOMEM)
+            return -1;
+        if (job_vote(j, r, &again, r ? &ignored : err) || r)
+            return -1;
+    } while (again);
     if (job_merge(j, parts[0], 2 * batches, err))
         return -1;
     uint64_t per_quarter = (uint64_t)j->c->train.batch / micro;
@@ -625,6 +649,8 @@ int job_profile(struct job *j, struct cairn_error *err)
     struct step s;
     if (take_step(j, &s, err)) /* warm up: kernels are compiled and tuned here */
         return -1;
+    if (!job_is_first_rank(j))
+        return 0;
     FILE *trace = os_stream(j->o->profile, OS_WRITE | OS_CREATE | OS_TRUNCATE);
     if (!trace)
         return cairn_fail_errno(err, "open %s", j->o->profile);

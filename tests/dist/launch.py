@@ -49,9 +49,3 @@ def check(n, kind=None, by=None):
     """comm_check, a program for the calls alone."""
     program = os.path.join(os.path.dirname(CAIRN), 'tests/dist/comm_check')
     return [*(by or any_launcher()), '-n', str(n), program] + ([kind] if kind else [])
-
-
-def left_over(run):
-    """Processes that still work on a run."""
-    found = subprocess.run(['pgrep', '-f', run], stdout=subprocess.PIPE, text=True, check=False).stdout.split()
-    return [pid for pid in found if int(pid) != os.getpid()]

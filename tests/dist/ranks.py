@@ -5,7 +5,7 @@ import sys
 
 import tap
 from launch import any_launcher, check, finish, launcher, train
-from training import Home, differences
+from training import FAKE, Home, differences
 
 STEPS = 7
 # Six micro-batches are three pairs: leaves of a tree that two ranks share.
@@ -134,6 +134,33 @@ def cairn_starts_ranks_itself():
             yield told(done, '--ranks under mpirun')
 
 
+def plans_and_profiles_work_too():
+    keys = {'train__accumulate': 2, 'train__steps': 3}
+    with Home() as home:
+        done = train(home, 2, 'run', '--dry-run', **keys)
+        if done.returncode or done.stdout.count('on each rank') != 1 or os.path.exists(home.path + '/run'):
+            yield told(done, '--dry-run')
+        done = train(home, 2, 'run', '--profile', 'trace.json', **keys)
+        if done.returncode or done.stderr.count('CALLS') != 1 or not os.path.exists(home.path + '/trace.json'):
+            yield told(done, '--profile')
+        done = train(home, 2, 'run', '--fit', **keys)
+        if done.returncode != 2 or '--fit chooses for one process' not in done.stderr:
+            yield told(done, '--fit')
+
+
+def devices_of_one_kind_are_needed():
+    with Home() as home:
+        keys = {'train__accumulate': 2, 'train__steps': 3, 'train__dtype': 'auto'}
+        command = home.command('run', **keys)
+        other = ['env', f'LD_LIBRARY_PATH={FAKE}', 'FAKE_GFX=gfx1100', *command]
+        if not os.path.exists(FAKE + '/libamdhip64.so.7'):
+            raise tap.Skip('the fake HIP is not built')
+        command, other = ([w for w in words if 'train.device' not in w] for words in (command, other))
+        done = finish([*any_launcher(), '-n', '1', *command, ':', '-n', '1', *other], home)
+        if done.returncode != 2 or 'rank 1 on ' not in done.stderr or 'computes on gfx1100 in bf16, rank 0 on' not in done.stderr:
+            yield told(done, 'a CPU and a GPU')
+
+
 def what_cannot_be_shared_is_refused():
     cases = (
         (2, {}, 'which 2 ranks cannot share', '--set train.accumulate=2 --set train.batch=1'),
@@ -192,5 +219,5 @@ def launchers_that_do_not_match_are_told():
 if __name__ == '__main__':
     tap.only([open_mpi_gathers_and_sums, mpich_gathers_and_sums, *(exact_case(k, v) for k, v in KINDS.items()),
               every_launcher_computes_the_same, fast_sums_repeat_and_are_close, a_run_goes_on_with_other_ranks,
-              the_first_rank_alone_speaks, cairn_starts_ranks_itself, what_cannot_be_shared_is_refused,
+              the_first_rank_alone_speaks, cairn_starts_ranks_itself, plans_and_profiles_work_too, devices_of_one_kind_are_needed, what_cannot_be_shared_is_refused,
               ranks_that_differ_are_named, launchers_that_do_not_match_are_told], sys.argv[1:])
