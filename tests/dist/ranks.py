@@ -6,6 +6,7 @@ import sys
 import tap
 from launch import any_launcher, check, finish, launcher, train
 from training import FAKE, Home, differences
+from wanjobs import WanHome, write_model
 
 STEPS = 7
 # Six micro-batches are three pairs: leaves of a tree that two ranks share.
@@ -61,6 +62,21 @@ def exact_case(kind, keys):
                         yield f'{n} ranks: {key} {got}, one rank {want}'
     case.__name__ = f'exact_sums_{kind}'
     return case
+
+
+def a_lora_for_both_experts_of_wan():
+    keys = {'train__accumulate': 4, 'train__steps': STEPS, 'dist__reduce': 'exact', 'train__switch_every': 2,
+            'train__recipe': 'ai-toolkit', 'model__heads': 2, 'data__val_split': 0.3, 'eval__every': 3}
+    with WanHome() as home:
+        model = write_model(home.path + '/model.safetensors')
+        for experts in 'one', 'two':
+            more = {**keys, 'model__path': model, **home.experts(model), 'lora__experts': experts}
+            for n in 1, 2:
+                done = train(home, n, f'{experts}{n}', **more)
+                if done.returncode:
+                    yield told(done, f'{experts} LoRA, {n} ranks')
+                    return
+            yield from differences(home, f'{experts}2', f'{experts}1', STEPS)
 
 
 def every_launcher_computes_the_same():
@@ -218,6 +234,6 @@ def launchers_that_do_not_match_are_told():
 
 if __name__ == '__main__':
     tap.only([open_mpi_gathers_and_sums, mpich_gathers_and_sums, *(exact_case(k, v) for k, v in KINDS.items()),
-              every_launcher_computes_the_same, fast_sums_repeat_and_are_close, a_run_goes_on_with_other_ranks,
+              a_lora_for_both_experts_of_wan, every_launcher_computes_the_same, fast_sums_repeat_and_are_close, a_run_goes_on_with_other_ranks,
               the_first_rank_alone_speaks, cairn_starts_ranks_itself, plans_and_profiles_work_too, devices_of_one_kind_are_needed, what_cannot_be_shared_is_refused,
               ranks_that_differ_are_named, launchers_that_do_not_match_are_told], sys.argv[1:])
