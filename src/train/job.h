@@ -2,7 +2,8 @@
  * The state of a training job: its task with data and model, optimizers, a workspace, files.
  *
  * job.c opens and closes it, job_memory.c fits it into memory, job_control.c reads what others ask of it,
- * steps.c runs its steps, train.c runs it from start to end. */
+ * steps.c runs its steps, evaluation.c measures its validation loss, ranks.c shares it with other processes, train.c runs it from
+ * start to end. */
 #ifndef CAIRN_TRAIN_JOB_H
 #define CAIRN_TRAIN_JOB_H
 
@@ -204,7 +205,23 @@ void job_fail_ranks(struct job *j, const struct cairn_error *why);
 /* Writes run.json. */
 int job_write_info(struct job *j, enum run_state state, struct cairn_error *err);
 
+/* ---- evaluation.c ---- */
+
+/* The validation loss of all batches, and by quarter of the timesteps; NaN: there are none. */
+enum { EVALUATION_QUARTERS = METRIC_VAL_LOSS_Q4 - METRIC_VAL_LOSS_Q1 + 1 };
+struct evaluation {
+    double loss, quarter[EVALUATION_QUARTERS];
+};
+uint64_t job_val_samples(const struct job *j);
+/* `to` is a struct evaluation. */
+int job_evaluate(struct job *j, void *to, struct cairn_error *err);
+
 /* ---- steps.c ---- */
+
+/* The pass of a micro-batch of this rank in the next step. */
+struct model_pass job_pass(const struct job *j, size_t micro, bool learn);
+/* Brings the weights of a base, if those of another were in use before; that time is not the step's. */
+int job_use_base(struct job *j, size_t base, struct cairn_error *err);
 
 /* Runs from the step of j->state to the last, with evaluations, samples and checkpoints. */
 int job_run_steps(struct job *j, enum train_end *end, struct cairn_error *err);

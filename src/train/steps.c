@@ -27,7 +27,7 @@ static struct optim *optim_of(const struct job *j)
     return j->optim[job_set(j)];
 }
 
-static struct model_pass pass_of(const struct job *j, size_t micro, bool learn)
+struct model_pass job_pass(const struct job *j, size_t micro, bool learn)
 {
     return (struct model_pass){
         .slot = micro,
@@ -49,7 +49,7 @@ static int run_passes(struct job *j, struct cairn_error *err)
     if (optim_clear_grads(optim_of(j), NULL, err))
         return -1;
     for (size_t i = 0; i < job_micros(j); i++) {
-        struct model_pass p = pass_of(j, i, true);
+        struct model_pass p = job_pass(j, i, true);
         if (t->model->ops->run(j->work, &p, grads, err) ||
             (j->tree && grad_tree_add(j->tree, job_set(j), grads, i, err)))
             return -1;
@@ -148,7 +148,7 @@ static double work_of(const struct job *j, uint64_t step)
 }
 
 /* The step's weights, if those of another base were in use before.  The time for it is not the step's. */
-static int use_base(struct job *j, size_t base, struct cairn_error *err)
+int job_use_base(struct job *j, size_t base, struct cairn_error *err)
 {
     double seconds;
     if (task_use_base(j->task, base, &seconds, err))
@@ -162,7 +162,7 @@ static int take_step(struct job *j, void *to, struct cairn_error *err)
 {
     struct step *out = to;
     const struct task_ops *ops = j->task->ops;
-    if (ops->base_of_step && use_base(j, ops->base_of_step(j->task, j->state.step), err))
+    if (ops->base_of_step && job_use_base(j, ops->base_of_step(j->task, j->state.step), err))
         return -1;
     double begin = clock_s();
     struct step_watch_options watch = {
@@ -230,99 +230,6 @@ static bool is_task_save_due(const struct job *j)
     return ops->is_save_due && ops->is_save_due(j->task, j->state.step);
 }
 
-static uint64_t val_samples(const struct job *j)
-{
-    const struct task_ops *ops = j->task->ops;
-    return ops->val_samples ? ops->val_samples(j->task) : 0;
-}
-
-/* The losses of the batches that use a base: sum, units for each.  Rank r computes batches r, r + ranks, … */
-static int evaluate_base(struct job *j, size_t base, double (*parts)[2], uint64_t batches,
-                         struct cairn_error *err)
-{
-    struct task *t = j->task;
-    uint64_t micro = j->state.layout.micro;
-    for (uint64_t i = 0; i < batches; i++) {
-        struct model_pass p = pass_of(j, 0, false);
-        p.stream = i; /* evaluations are alike, at whatever step */
-        if (i % (uint64_t)comm_size(j->o->comm) != (uint64_t)comm_rank(j->o->comm) ||
-            (t->ops->base_of_val && t->ops->base_of_val(t, i, micro) != base))
-            continue;
-        if ((t->ops->base_of_val && use_base(j, base, err)) || t->ops->put_val(t, j->work, i, micro, err) ||
-            t->model->ops->run(j->work, &p, NULL, err) ||
-            t->model->ops->loss(j->work, 0, &parts[i][0], &parts[i][1], err))
-            return -1;
-    }
-    return 0;
-}
-
-/* Of all batches, and by quarter of the timesteps; NaN: there are none. */
-enum { QUARTERS = METRIC_VAL_LOSS_Q4 - METRIC_VAL_LOSS_Q1 + 1 };
-struct evaluation {
-    double loss, quarter[QUARTERS];
-};
-
-static double mean_of(const double (*parts)[2], uint64_t batches, uint64_t per_quarter, uint64_t quarter)
-{
-    double sum = 0, n = 0;
-    for (uint64_t i = 0; i < batches; i++) { /* in this order, whatever the bases */
-        if (quarter < QUARTERS && i / per_quarter % QUARTERS != quarter)
-            continue;
-        sum += parts[i][0];
-        n += parts[i][1];
-    }
-    return sum / n;
-}
-
-static int evaluate_bases(struct job *j, double (*parts)[2], uint64_t batches, struct cairn_error *err)
-{
-    const struct task *t = j->task;
-    size_t bases = t->ops->base_of_val ? t->model->n_bases : 1;
-    for (size_t i = 0; i < bases; i++)
-        if (evaluate_base(j, i, parts, batches, err))
-            return -1;
-    return 0;
-}
-
-/* Of an evaluation; at least one. */
-static uint64_t val_batches(const struct job *j, uint64_t micro)
-{
-    uint64_t batches = val_samples(j) / micro;
-    uint64_t most = (uint64_t)(j->c->eval.batches * j->c->train.batch) / micro;
-    batches = batches > most ? most : batches;
-    return batches ? batches : 1;
-}
-
-static int evaluate(struct job *j, void *to, struct cairn_error *err)
-{
-    struct evaluation *out = to;
-    struct task *t = j->task;
-    bool again;
-    CLEANUP(mem_free) double(*parts)[2] = NULL;
-    uint64_t micro, batches;
-    do {
-        struct cairn_error ignored;
-        micro = j->state.layout.micro;
-        batches = val_batches(j, micro);
-        free(parts);
-        parts = calloc(batches, sizeof(*parts));
-        if (!parts)
-            return cairn_fail(err, CAIRN_EIO, "no memory for an evaluation");
-        int r = evaluate_bases(j, parts, batches, err);
-        if (r && err->code != CAIRN_ENOMEM)
-            return -1;
-        if (job_vote(j, r, &again, r ? &ignored : err) || r)
-            return -1;
-    } while (again);
-    if (job_merge(j, parts[0], 2 * batches, err))
-        return -1;
-    uint64_t per_quarter = (uint64_t)j->c->train.batch / micro;
-    out->loss = mean_of(parts, batches, per_quarter, QUARTERS);
-    for (uint64_t q = 0; q < QUARTERS; q++)
-        out->quarter[q] = t->has_quarters ? mean_of(parts, batches, per_quarter, q) : (double)NAN;
-    return 0;
-}
-
 static void say_validation(struct job *j, const struct step_record *m)
 {
     CLEANUP(str_release) struct str quarters = { 0 };
@@ -348,7 +255,7 @@ static void emit(struct job *j, const struct step_record *m)
 /* Noted in the state, so that a checkpoint saved before the work is done tells the next process. */
 static void note_due(struct job *j)
 {
-    j->state.eval_due = is_due(j, j->c->eval.every) && val_samples(j);
+    j->state.eval_due = is_due(j, j->c->eval.every) && job_val_samples(j);
     j->state.sample_due = is_due(j, j->c->sample.every);
 }
 
@@ -359,10 +266,10 @@ static int evaluate_if_due(struct job *j, struct step_record *m, struct cairn_er
     if (!j->state.eval_due)
         return 0;
     run_log_flush(j->log);
-    if (job_retry_smaller(j, evaluate, &e, err))
+    if (job_retry_smaller(j, job_evaluate, &e, err))
         return -1;
     step_record_set(m, METRIC_VAL_LOSS, e.loss);
-    for (int q = 0; q < QUARTERS; q++)
+    for (int q = 0; q < EVALUATION_QUARTERS; q++)
         if (!isnan(e.quarter[q]))
             step_record_set(m, METRIC_VAL_LOSS_Q1 + q, e.quarter[q]);
     m->event = m->event ? m->event : "eval";
