@@ -145,6 +145,17 @@ class Terminal:
     def wait(self, text):
         self.until(lambda: text.encode() in self.output, repr(text))
 
+    def interrupt(self, text):
+        """Ctrl-C, until `text` is there.  One that comes while a shell gives a job the terminal back may reach the shell alone."""
+        for _ in range(4):
+            self.type(b'\x03')
+            limit = time.monotonic() + PATIENCE / 4
+            while text.encode() not in self.output and time.monotonic() < limit:
+                self.pump()
+            if text.encode() in self.output:
+                return
+        raise AssertionError(f'waited too long for {text!r}; output {self.output[-2000:]!r}')
+
     def type(self, keys):
         os.write(self.fd, keys)
 

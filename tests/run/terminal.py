@@ -252,8 +252,7 @@ def ctrl_z_stops_one_that_has_our_terminal():
             yield 'the trainer runs on'
         terminal.type(b'\n')
         terminal.until(lambda: not is_stopped(trainer), 'the return')
-        terminal.type(b'\x03')
-        terminal.wait('cairn: journal')  # the shell, interrupted as well, says no more
+        terminal.interrupt('cairn: journal')  # the shell, interrupted as well, says no more
         all_gone([trainer])
         if home.verdict()['attempts'][0]['end'] != 'interrupted':
             yield home.verdict()
